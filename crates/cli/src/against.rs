@@ -1,0 +1,80 @@
+//! What a query is held against: a database, a schema file, or nothing but its dialect.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use querymend_engine::{Answer, open};
+use querymend_sql::dialect::{DIALECTS, SQLITE};
+use querymend_sql::{Dialect, Schema};
+
+use crate::failure::Failure;
+use crate::input;
+use crate::out::Out;
+
+/// The options that say it.
+#[derive(Debug, Clone, Args)]
+pub struct Against {
+    /// Database whose tables the names are looked up in: a SQLite file, or sqlite:PATH
+    #[arg(long, value_name = "URL", conflicts_with = "schema")]
+    pub db: Option<String>,
+    /// File that describes the tables: JSON, or CREATE TABLE statements
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
+    /// Dialect of the SQL [default: that of the database, else sqlite]
+    #[arg(long, value_name = "NAME", value_parser = dialect)]
+    pub dialect: Option<&'static Dialect>,
+}
+
+/// The tables and the dialect.
+pub struct Known {
+    /// None if only the text itself can be looked at.
+    pub schema: Option<Schema>,
+    /// What the text must be.
+    pub dialect: &'static Dialect,
+}
+
+impl Against {
+    /// Reads the schema, and says so where it is wanted.
+    pub fn load(&self, out: &Out) -> Result<Known, Failure> {
+        let begun = Instant::now();
+        let known = self.read()?;
+        if let Some(schema) = &known.schema {
+            let took = begun.elapsed().as_millis();
+            out.detail(&format!("read the schema: {} tables in {took} ms; dialect {}", schema.tables().len(), known.dialect.name));
+        }
+        Ok(known)
+    }
+
+    /// Reads the schema.
+    pub fn read(&self) -> Result<Known, Failure> {
+        if let Some(url) = &self.db {
+            let engine = open(url)?;
+            let schema = wait(engine.schema())?;
+            return Ok(Known { schema: Some(schema), dialect: self.dialect.unwrap_or(engine.dialect()) });
+        }
+        let dialect = self.dialect.unwrap_or(&SQLITE);
+        let schema = self.schema.as_deref().map(|path| input::schema(path, dialect)).transpose()?;
+        Ok(Known { schema, dialect })
+    }
+
+    /// Whether there is nothing to look names up in.
+    pub fn nothing(&self) -> bool {
+        self.db.is_none() && self.schema.is_none()
+    }
+}
+
+/// Waits for a database where nothing else is going on.
+pub fn wait<T>(answer: Answer<'_, T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(format!("no thread can be started: {error}")))?;
+    Ok(runtime.block_on(answer)?)
+}
+
+/// A dialect by name or nickname.
+pub fn dialect(name: &str) -> Result<&'static Dialect, String> {
+    Dialect::named(name).ok_or_else(|| {
+        let names: Vec<&str> = DIALECTS.iter().map(|d| d.name).collect();
+        format!("there is no dialect `{name}`; there are {}", names.join(", "))
+    })
+}

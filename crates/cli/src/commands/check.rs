@@ -1,0 +1,159 @@
+//! `querymend check`: what is wrong with a query, without running it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use querymend_sql::{Context, Extracted, Finding, Review, Verdict, review};
+use serde::Serialize;
+
+use crate::against::Against;
+use crate::commands::batch;
+use crate::failure::{Exit, Failure};
+use crate::input::{self, Text};
+use crate::lines::Lines;
+use crate::out::Out;
+use crate::{render, sarif};
+
+/// How findings are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Under the SQL, for people
+    Text,
+    /// One object
+    Json,
+    /// SARIF 2.1.0, for code hosts and editors
+    Sarif,
+}
+
+/// Find what is wrong with a query, without running it
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  querymend check --db shop.db query.sql
+  echo 'SELECT id FROM products' | querymend check --schema schema.sql --dialect postgres
+  querymend check --batch queries.jsonl --root data > verdicts.jsonl
+
+Exit codes: 0 approved, 1 refused, 2 could not be done. A batch ends with 0 when every line was looked at.")]
+pub struct Check {
+    /// File with the SQL, or `-` for stdin [default: stdin when it is piped]
+    pub file: Option<PathBuf>,
+    /// The SQL itself
+    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    pub sql: Option<String>,
+    #[command(flatten)]
+    pub against: Against,
+    /// House rules: tables and functions that may be used, comments, sizes (YAML or JSON)
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// How findings are written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Also print what was extracted: tables, CTEs, aliases, allowed tables, the SQL
+    #[arg(long)]
+    pub explain: bool,
+    /// Review one query per line, {"id", "sql", "db"?, "dialect"?, "schema"?}; one JSON answer per line comes out
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "sql", "format", "explain"])]
+    pub batch: Option<PathBuf>,
+    /// Folder that the `db` and `schema` paths of a batch start from
+    #[arg(long, value_name = "DIR", requires = "batch", default_value = ".")]
+    pub root: PathBuf,
+    /// Threads that review a batch [default: one for each processor]
+    #[arg(long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+}
+
+/// Does it.
+pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
+    let policy = input::policy(check.policy.as_deref())?;
+    if let Some(file) = &check.batch {
+        return batch::run(file, &check.root, check.jobs.map(usize::from), &check.against, policy, out);
+    }
+    let text = input::sql(check.file.as_deref(), check.sql.as_deref())?;
+    let known = check.against.load(out)?;
+    if known.schema.is_none() {
+        out.note("note: neither --db nor --schema was given, so names of tables and columns are not checked");
+    }
+    let context = Context { schema: known.schema.as_ref(), dialect: known.dialect, policy: &policy };
+    let review = review(&text.text, &context);
+    match check.format {
+        Format::Text => write_text(&text, &review, check.explain, out)?,
+        Format::Json => out.line(&pretty(&Report::new(&review))?)?,
+        Format::Sarif => out.line(&pretty(&sarif::log(&text.name, &review))?)?,
+    }
+    if check.explain && check.format == Format::Sarif {
+        // SARIF has no place for it, and stdout must stay SARIF.
+        out.say(&render::extracted(&review.extracted));
+    }
+    Ok(match review.verdict() {
+        Verdict::Approved => Exit::Done,
+        Verdict::Refused => Exit::Refused,
+    })
+}
+
+fn write_text(text: &Text, review: &Review, explain: bool, out: &mut Out) -> Result<(), Failure> {
+    let color = out.color;
+    out.write(render::findings(&text.name, &text.text, &review.findings, color).as_bytes())?;
+    if explain {
+        if !review.findings.is_empty() {
+            out.write(b"\n")?;
+        }
+        out.write(render::extracted(&review.extracted).as_bytes())?;
+    }
+    out.flush()?;
+    let verdict = match review.verdict() {
+        Verdict::Approved => "approved",
+        Verdict::Refused => "refused",
+    };
+    match review.findings.first() {
+        None => out.note(verdict),
+        Some(first) => {
+            out.note(&format!("{verdict}: {}", render::count(&review.findings)));
+            out.note(&format!("hint: `querymend explain {}` says more", first.code));
+        }
+    }
+    if review.verdict() == Verdict::Refused && !explain {
+        out.detail(&render::extracted(&review.extracted));
+    }
+    Ok(())
+}
+
+/// A result as JSON that people can read too.
+pub fn pretty(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value).map_err(|error| Failure::new(format!("the result cannot be written as JSON: {error}")))
+}
+
+/// The review as `--format json` writes it.
+#[derive(Serialize)]
+struct Report<'r> {
+    verdict: Verdict,
+    dialect: &'static str,
+    findings: Vec<Placed<'r>>,
+    extracted: &'r Extracted,
+}
+
+/// A finding with its place as editors count it, from 1.
+#[derive(Serialize)]
+struct Placed<'f> {
+    #[serde(flatten)]
+    finding: &'f Finding,
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+}
+
+impl<'r> Report<'r> {
+    fn new(review: &'r Review) -> Self {
+        let lines = Lines::new(&review.source);
+        let placed = |finding: &'r Finding| {
+            let (line, column) = lines.line_column(finding.span.start);
+            let (end_line, end_column) = lines.line_column(finding.span.end.max(finding.span.start));
+            Placed { finding, line, column, end_line, end_column }
+        };
+        Self {
+            verdict: review.verdict(),
+            dialect: review.dialect().name,
+            findings: review.findings.iter().map(placed).collect(),
+            extracted: &review.extracted,
+        }
+    }
+}

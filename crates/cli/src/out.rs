@@ -1,0 +1,138 @@
+//! Where results and messages go: results to stdout, everything else to stderr.
+//!
+//! A reader that has seen enough (`| head`) is no error: what would still be written is dropped, and the command ends
+//! with the exit code it would have had.
+
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+
+use clap::ValueEnum;
+
+use crate::failure::Failure;
+
+/// When to use colour. It never carries meaning of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl Color {
+    fn on(self, terminal: bool) -> bool {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
+        match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && !unwanted && !dumb,
+        }
+    }
+}
+
+/// Both streams, and how much is said on them.
+pub struct Out {
+    stdout: BufWriter<io::Stdout>,
+    closed: bool,
+    quiet: bool,
+    verbose: bool,
+    /// Whether stdout takes colour.
+    pub color: bool,
+    /// Whether stderr takes colour.
+    pub color_stderr: bool,
+    /// Whether a person reads stdout.
+    pub terminal: bool,
+}
+
+impl Out {
+    /// Looks at the streams once.
+    pub fn new(color: Color, quiet: bool, verbose: bool) -> Self {
+        let terminal = io::stdout().is_terminal();
+        Self {
+            stdout: BufWriter::with_capacity(64 << 10, io::stdout()),
+            closed: false,
+            quiet,
+            verbose,
+            color: color.on(terminal),
+            color_stderr: color.on(io::stderr().is_terminal()),
+            terminal,
+        }
+    }
+
+    /// Writes a piece of the result.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        if self.closed {
+            return Ok(());
+        }
+        let written = self.stdout.write_all(bytes);
+        self.unless_closed(written)
+    }
+
+    /// Writes a line of the result.
+    pub fn line(&mut self, text: &str) -> Result<(), Failure> {
+        self.write(text.as_bytes())?;
+        self.write(b"\n")
+    }
+
+    /// Sends what is still held back.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        if self.closed {
+            return Ok(());
+        }
+        let flushed = self.stdout.flush();
+        self.unless_closed(flushed)
+    }
+
+    /// Nobody reads the result any more.
+    pub fn closed(&self) -> bool {
+        self.closed
+    }
+
+    fn unless_closed(&mut self, outcome: io::Result<()>) -> Result<(), Failure> {
+        match outcome {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => self.closed = true,
+            Err(error) => {
+                // Whatever is still buffered would fail again when the program ends.
+                self.closed = true;
+                return Err(Failure::new(format!("the result cannot be written: {error}"))
+                    .hint("check the free space of the disk it is sent to"));
+            }
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+
+    /// Says something in passing; `-q` keeps it quiet.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            self.say(text);
+        }
+    }
+
+    /// Says something that only `-v` asks for.
+    pub fn detail(&self, text: &str) {
+        if self.verbose {
+            self.say(text);
+        }
+    }
+
+    /// Says something on stderr in any case. There is nobody to tell if stderr itself is gone.
+    pub fn say(&self, text: &str) {
+        writeln!(io::stderr().lock(), "{}", text.trim_end_matches('\n')).ok();
+    }
+
+    /// `error: …`, then `hint: …`.
+    pub fn error(&self, failure: &Failure) {
+        self.say(&format!("{} {}", self.label("error:", "1;91"), failure.what));
+        if let Some(hint) = &failure.hint {
+            self.say(&format!("{} {hint}", self.label("hint:", "1;96")));
+        }
+    }
+
+    fn label(&self, word: &str, style: &str) -> String {
+        if self.color_stderr { format!("\x1b[{style}m{word}\x1b[0m") } else { word.to_string() }
+    }
+}

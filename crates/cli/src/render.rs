@@ -1,0 +1,98 @@
+//! Findings as a compiler shows them: under the SQL, with `help:` and `note:`.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use querymend_sql::{Extracted, Finding, Severity};
+
+use crate::lines::Lines;
+
+/// Nobody reads more; the others come back when these are mended. JSON and SARIF have them all.
+const MOST_FINDINGS: usize = 100;
+
+/// All findings, each with the piece of the text that it is about.
+pub fn findings(name: &str, text: &str, findings: &[Finding], color: bool) -> String {
+    let lines = Lines::new(text);
+    let mut shown: Vec<String> = findings.iter().take(MOST_FINDINGS).map(|f| finding(name, &lines, f, color)).collect();
+    if findings.len() > MOST_FINDINGS {
+        shown.push(format!("… and {} more findings\n", findings.len() - MOST_FINDINGS));
+    }
+    shown.join("\n")
+}
+
+fn finding(name: &str, lines: &Lines<'_>, finding: &Finding, color: bool) -> String {
+    let level = match finding.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Info => Level::INFO,
+    };
+    let mut group = Group::with_title(level.primary_title(one_line(&finding.message)).id(finding.code));
+    let piece = lines.piece(finding.span);
+    if piece.text.trim().is_empty() {
+        group = group.element(Origin::path(name));
+    } else {
+        group = group.element(Origin::path(name).line(piece.line).char_column(piece.column)).element(
+            Snippet::source(piece.text)
+                .line_start(piece.line)
+                .annotation(AnnotationKind::Primary.span(piece.marked)),
+        );
+    }
+    if let Some(suggestion) = &finding.suggestion {
+        group = group.element(Level::HELP.message(format!("write `{}`", one_line(suggestion))));
+    } else if let Some(fix) = finding.fixes.first() {
+        group = group.element(Level::HELP.message(one_line(&fix.why)));
+    }
+    for fact in &finding.evidence {
+        group = group.element(Level::NOTE.message(one_line(fact)));
+    }
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+    let mut text = renderer.render(&[group]);
+    text.push('\n');
+    text
+}
+
+/// What was extracted from the query (SPEC C08).
+pub fn extracted(extracted: &Extracted) -> String {
+    let or = |names: &[String], none: &str| if names.is_empty() { none.to_string() } else { names.join(", ") };
+    let aliases: Vec<String> = extracted
+        .aliases
+        .iter()
+        .map(|(alias, table)| if table.is_empty() { format!("{alias} = (subquery)") } else { format!("{alias} = {table}") })
+        .collect();
+    let sql: String = extracted.sql.trim().lines().map(|line| format!("  {}\n", one_line(line))).collect();
+    format!(
+        "tables: {}\nCTEs: {}\naliases: {}\nallowed tables: {}\nSQL:\n{}",
+        one_line(&or(&extracted.tables, "none")),
+        one_line(&or(&extracted.ctes, "none")),
+        one_line(&or(&aliases, "none")),
+        one_line(&or(&extracted.allowed_tables, "all")),
+        if sql.is_empty() { "  none\n" } else { &sql },
+    )
+}
+
+/// `1 error, 2 warnings`, or nothing.
+pub fn count(findings: &[Finding]) -> String {
+    let mut words = Vec::new();
+    for severity in [Severity::Error, Severity::Warning, Severity::Info] {
+        match (findings.iter().filter(|f| f.severity == severity).count(), severity.word()) {
+            (0, _) => {}
+            (n, "info") => words.push(format!("{n} info")),
+            (1, word) => words.push(format!("1 {word}")),
+            (n, word) => words.push(format!("{n} {word}s")),
+        }
+    }
+    words.join(", ")
+}
+
+/// Text of a query or a database, made harmless for a terminal: control characters are written out.
+pub fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == '\n' || c == '\t' {
+            out.push_str(if c == '\n' { "\\n" } else { "\\t" });
+        } else if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}

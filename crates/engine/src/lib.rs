@@ -1,0 +1,64 @@
+//! Runs approved queries on databases: one trait, one file for each database.
+//!
+//! An [`Engine`] only takes [`Approved`] queries, and still keeps its own lock: it opens the database for reading only,
+//! and stops a query that takes too long or gives back too much. Its errors are the database's own words; what they
+//! mean is decided by `querymend_sql::classify`.
+//!
+//! ```
+//! use querymend_engine::{Cancel, Limits, demo, open};
+//! use querymend_sql::{Cell, Context, Policy, review};
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("shop.db");
+//! demo::write(&file)?;
+//!
+//! let engine = open(&file.to_string_lossy())?;
+//! let schema = engine.schema().await?;
+//! let policy = Policy::default();
+//! let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy };
+//! let query = review("SELECT count(*) FROM products WHERE category = 'Electronics'", &context).approve()?;
+//! let rows = engine.execute(&query, &Limits::default(), &Cancel::new()).await?;
+//! assert_eq!(rows.rows, [[Cell::Integer(8)]]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod demo;
+mod error;
+mod limits;
+mod open;
+pub mod sqlite;
+
+use std::pin::Pin;
+
+use querymend_sql::{Approved, Dialect, Rows, Schema};
+
+pub use error::Error;
+pub use limits::{Cancel, Limits};
+pub use open::open;
+
+/// What an engine gives back in time. A box rather than a generic, so that engines can stand behind `dyn Engine`.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// A database that questions can be put to. Nothing that it does changes the database.
+pub trait Engine: Send + Sync {
+    /// What to call it in messages. Never holds a password.
+    fn name(&self) -> &str;
+
+    /// The SQL that it speaks.
+    fn dialect(&self) -> &'static Dialect;
+
+    /// The tables that it holds.
+    fn schema(&self) -> Answer<'_, Schema>;
+
+    /// Asks the database whether it would run the query, without running it.
+    fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()>;
+
+    /// Runs the query until it is done, a limit is reached or it is cancelled. Dropping the future cancels it too.
+    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows>;
+
+    /// Whether the database is there and can be read (SPEC F03).
+    fn test_connection(&self) -> Answer<'_, ()>;
+}

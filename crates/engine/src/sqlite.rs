@@ -1,0 +1,296 @@
+//! SQLite: a database in one file.
+//!
+//! Reading leaves no trace: the file is opened for reading only, nothing is created beside it, and every connection is
+//! locked down before a query sees it (`lock.rs`). Queries run on threads that may block; a small pool keeps
+//! connections warm.
+
+#[cfg(test)]
+mod attacks;
+mod file;
+mod introspect;
+mod lock;
+mod refusal;
+mod stop;
+
+use std::mem::size_of;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use querymend_sql::{Approved, Cell, Dialect, EngineError, Rows, Schema, dialect};
+use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Batch, Connection, Statement};
+
+use self::file::{DatabaseFile, State};
+use self::stop::{Stop, StopOnDrop};
+use crate::{Answer, Cancel, Engine, Error, Limits};
+
+/// Connections that are kept for the next query.
+const POOL: usize = 4;
+/// How long a locked file is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// After how many instructions of SQLite's machine the clock and the cancel flag are looked at: some ten microseconds.
+const INSTRUCTIONS: i32 = 1_000;
+/// A single value or row of a table may be this large even where the answer may not: it must be passed over to count
+/// what lies behind it.
+const LONGEST_VALUE: usize = 64 << 20;
+
+/// A SQLite file, opened for reading only.
+pub struct Sqlite {
+    name: String,
+    samples: usize,
+    shared: Arc<Shared>,
+}
+
+/// What the threads that run queries share.
+struct Shared {
+    file: DatabaseFile,
+    idle: Mutex<Vec<Held>>,
+}
+
+/// A connection, and how the file looked when it was opened.
+struct Held {
+    connection: Connection,
+    state: State,
+}
+
+impl Sqlite {
+    /// Finds the file. It is not read before the first call that needs it, so that opening never waits for a lock.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let file = DatabaseFile::find(path)?;
+        file.state()?;
+        let name = format!("sqlite:{}", path.display());
+        Ok(Self { name, samples: 0, shared: Arc::new(Shared { file, idle: Mutex::new(Vec::new()) }) })
+    }
+
+    /// Lets [`Engine::schema`] read up to so many different short values of each text column; 0, the default, reads none.
+    #[must_use]
+    pub fn introspect_samples(mut self, samples: usize) -> Self {
+        self.samples = samples;
+        self
+    }
+
+    /// Does the work on a thread that may block, or here and now where no runtime is there to lend one.
+    fn run<T: Send + 'static>(
+        &self,
+        limits: &Limits,
+        cancel: &Cancel,
+        work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error> + Send + 'static,
+    ) -> Answer<'_, T> {
+        let shared = Arc::clone(&self.shared);
+        let stop = Stop::new(limits.time, cancel.clone());
+        Box::pin(async move {
+            let guard = StopOnDrop(stop.clone());
+            let work = move || match catch_unwind(AssertUnwindSafe(|| shared.with_connection(&stop, &work))) {
+                Ok(outcome) => outcome,
+                Err(_) => Err(Error::Internal("the SQLite engine stumbled over this query".into())),
+            };
+            let outcome = match tokio::runtime::Handle::try_current() {
+                Ok(runtime) => match runtime.spawn_blocking(work).await {
+                    Ok(outcome) => outcome,
+                    // The runtime is shutting down: the work was never begun.
+                    Err(_) => Err(Error::Cancelled),
+                },
+                Err(_) => work(),
+            };
+            drop(guard);
+            outcome
+        })
+    }
+}
+
+impl Engine for Sqlite {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        &dialect::SQLITE
+    }
+
+    fn schema(&self) -> Answer<'_, Schema> {
+        let samples = self.samples;
+        self.run(&Limits::default(), &Cancel::new(), move |connection, file| {
+            introspect::schema(connection, file, samples)
+        })
+    }
+
+    fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()> {
+        if let Err(error) = Error::unless_same(query.dialect(), self.dialect()) {
+            return Box::pin(async { Err(error) });
+        }
+        let sql = query.sql().to_string();
+        self.run(&Limits::default(), &Cancel::new(), move |connection, file| {
+            prepare(connection, file, &sql).map(|_| ())
+        })
+    }
+
+    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows> {
+        if let Err(error) = Error::unless_same(query.dialect(), self.dialect()) {
+            return Box::pin(async { Err(error) });
+        }
+        let sql = query.sql().to_string();
+        let caps = limits.clone();
+        self.run(limits, cancel, move |connection, file| execute(connection, file, &sql, &caps))
+    }
+
+    fn test_connection(&self) -> Answer<'_, ()> {
+        self.run(&Limits::default(), &Cancel::new(), |connection, file| {
+            let read = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+            read.map_err(|error| refusal::meaning(error, file))
+        })
+    }
+}
+
+impl Shared {
+    /// Runs the work on a connection that stops when it is told to, and gives that connection back.
+    ///
+    /// A file that is read without locks (see [`State`]) is looked at again afterwards: if it was written to in the
+    /// meantime, the answer may be a mixture of old and new, and the work is done again.
+    fn with_connection<T>(
+        &self,
+        stop: &Stop,
+        work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        for _ in 0..3 {
+            if let Some(error) = stop.reason() {
+                return Err(error);
+            }
+            let mut held = self.take(stop)?;
+            stop.watch(&mut held.connection, INSTRUCTIONS).map_err(|error| refusal::meaning(error, &self.file))?;
+            let outcome = match work(&held.connection, &self.file) {
+                // SQLite only knows that it was interrupted; the clock and the flags know why.
+                Err(Error::Cancelled) => Err(stop.reason().unwrap_or(Error::Cancelled)),
+                outcome => outcome,
+            };
+            if held.state.is_unlocked() && self.file.state().ok().as_ref() != Some(&held.state) {
+                continue;
+            }
+            let usable = !matches!(outcome, Err(Error::Unavailable { .. } | Error::Internal(_)));
+            if usable && Stop::forget(&mut held.connection).is_ok() {
+                self.give_back(held);
+            }
+            return outcome;
+        }
+        Err(self.file.changing())
+    }
+
+    /// A warm connection to the file as it is now, or a new one. Those to a file that was since replaced are closed.
+    fn take(&self, stop: &Stop) -> Result<Held, Error> {
+        let state = self.file.state()?;
+        let patience = PATIENCE.min(stop.time());
+        let warm = {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            idle.retain(|held| held.state == state);
+            idle.pop()
+        };
+        let held = match warm {
+            Some(held) => held,
+            None => Held { connection: self.file.connect(&state, patience)?, state },
+        };
+        held.connection.busy_timeout(patience).map_err(|error| refusal::meaning(error, &self.file))?;
+        Ok(held)
+    }
+
+    fn give_back(&self, held: Held) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < POOL {
+            idle.push(held);
+        }
+    }
+}
+
+/// Prepares the one statement of the text, and makes sure that it is one and only reads.
+fn prepare<'c>(connection: &'c Connection, file: &DatabaseFile, sql: &str) -> Result<Statement<'c>, Error> {
+    // SQLite stops reading at a NUL without a word, and would run what stands before it.
+    if let Some(position) = sql.find('\0') {
+        return Err(refused("SQLITE_ERROR", "the query holds a NUL character", Some(position)));
+    }
+    let mut statements = Batch::new(connection, sql);
+    let statement = statements.next().map_err(|error| refusal::meaning(error, file))?;
+    let Some(statement) = statement else {
+        return Err(refused("SQLITE_ERROR", "the query is empty", None));
+    };
+    // Whatever follows, even if it does not parse, is a second statement; only blanks and comments are none.
+    if !matches!(statements.next(), Ok(None)) {
+        return Err(refused("SQLITE_ERROR", "you can only execute one statement at a time", None));
+    }
+    if !statement.readonly() {
+        return Err(refused("SQLITE_READONLY", "attempt to write a readonly database", None));
+    }
+    // SQLite takes a parameter without a value for NULL, and the answer would be wrong without a word.
+    if statement.parameter_count() > 0 {
+        let name = statement.parameter_name(1).unwrap_or("?");
+        return Err(refused("SQLITE_ERROR", &format!("no value was given for the parameter {name}"), None));
+    }
+    Ok(statement)
+}
+
+fn execute(connection: &Connection, file: &DatabaseFile, sql: &str, limits: &Limits) -> Result<Rows, Error> {
+    let longest = limits.bytes.max(LONGEST_VALUE).try_into().unwrap_or(i32::MAX);
+    let meaning = |error| refusal::meaning(error, file);
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest).map_err(meaning)?;
+
+    let mut statement = prepare(connection, file, sql)?;
+    let mut answer = Rows { columns: statement.column_names().map(str::to_string).collect(), ..Rows::default() };
+    let width = answer.columns.len();
+    let mut bytes = 0;
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next().map_err(meaning)? {
+        if answer.rows.len() == limits.rows {
+            answer.truncated = true;
+            break;
+        }
+        let mut cells = Vec::with_capacity(width);
+        for i in 0..width {
+            let value = row.get_ref(i).map_err(meaning)?;
+            // Weighed before it is copied: a value may be larger than all that is allowed.
+            bytes += weight(value);
+            if bytes > limits.bytes {
+                answer.truncated = true;
+                return Ok(answer);
+            }
+            cells.push(cell(value));
+        }
+        answer.rows.push(cells);
+    }
+    Ok(answer)
+}
+
+/// The memory that a value takes as a cell.
+fn weight(value: ValueRef<'_>) -> usize {
+    let beside = match value {
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 0,
+        ValueRef::Text(bytes) => bytes.len(),
+        ValueRef::Blob(bytes) => bytes.len() * 2,
+    };
+    size_of::<Cell>() + beside
+}
+
+fn cell(value: ValueRef<'_>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(number) => Cell::Integer(number),
+        ValueRef::Real(number) => Cell::Number(number),
+        ValueRef::Text(bytes) => Cell::Text(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Blob(bytes) => Cell::Binary(hexadecimal(bytes)),
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    text
+}
+
+/// A refusal that this engine speaks in SQLite's place.
+fn refused(code: &str, message: &str, position: Option<usize>) -> Error {
+    Error::Rejected(EngineError { code: code.into(), message: message.into(), hint: None, position })
+}

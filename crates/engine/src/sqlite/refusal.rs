@@ -1,0 +1,169 @@
+//! What SQLite says when it refuses, and whether the query or the file is to blame.
+
+use querymend_sql::EngineError;
+use rusqlite::ffi;
+
+use super::file::DatabaseFile;
+use crate::Error;
+
+/// The error that a refusal is. An interruption is [`Error::Cancelled`] here; only the caller knows its reason.
+pub(super) fn meaning(error: rusqlite::Error, file: &DatabaseFile) -> Error {
+    let (code, said) = match error {
+        rusqlite::Error::SqlInputError { error, msg, offset, .. } => {
+            (error.extended_code, words(error.extended_code, msg, usize::try_from(offset).ok()))
+        }
+        rusqlite::Error::SqliteFailure(error, message) => {
+            let message = message.unwrap_or_else(|| ffi::code_to_str(error.extended_code).to_string());
+            (error.extended_code, words(error.extended_code, message, None))
+        }
+        other => return Error::Internal(format!("SQLite could not be used: {other}")),
+    };
+    let name = file.shown();
+    let (what, hint) = match code & 0xff {
+        ffi::SQLITE_INTERRUPT => return Error::Cancelled,
+        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED | ffi::SQLITE_PROTOCOL => {
+            (format!("`{name}` is locked by another program"), "wait for it to finish, or close it, then try again")
+        }
+        ffi::SQLITE_NOTADB | ffi::SQLITE_FORMAT => return not_a_database(name, Some(Box::new(said))),
+        ffi::SQLITE_CORRUPT => (
+            format!("`{name}` is damaged: {}", said.message),
+            "run `PRAGMA integrity_check` on a copy of it, or bring back a backup",
+        ),
+        ffi::SQLITE_PERM => {
+            (format!("`{name}` may not be read"), "check the permissions of the file and of its folder")
+        }
+        // The plain code is a query that would write; the others are files that must be written to before they can be read.
+        ffi::SQLITE_READONLY if code != ffi::SQLITE_READONLY => (
+            format!("`{name}` was left in the middle of a write, which reading alone cannot finish"),
+            "open it once with the program it belongs to, so that it can recover, then try again",
+        ),
+        ffi::SQLITE_CANTOPEN => (
+            format!("`{name}` cannot be opened"),
+            "check the permissions of the file and of its folder; a database with a -wal file beside it can only be read \
+             where the folder can be written to",
+        ),
+        ffi::SQLITE_IOERR if code != ffi::SQLITE_IOERR_NOMEM => (
+            format!("`{name}` cannot be read: {}", said.message),
+            "check the disk and the connection to it, then try again",
+        ),
+        _ => return Error::Rejected(said),
+    };
+    let transient = matches!(code & 0xff, ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED | ffi::SQLITE_PROTOCOL)
+        || matches!(code, ffi::SQLITE_IOERR_LOCK | ffi::SQLITE_IOERR_RDLOCK | ffi::SQLITE_IOERR_SHMLOCK);
+    Error::Unavailable { what, hint: hint.into(), transient, cause: Some(Box::new(said)) }
+}
+
+/// The file is something else.
+pub(super) fn not_a_database(name: &str, cause: Option<Box<EngineError>>) -> Error {
+    Error::Unavailable {
+        what: format!("`{name}` is not a SQLite database"),
+        hint:
+            "it may be a text file, an encrypted database or one of another kind; the first bytes of a SQLite database \
+               are \"SQLite format 3\""
+                .into(),
+        transient: false,
+        cause,
+    }
+}
+
+fn words(code: i32, message: String, position: Option<usize>) -> EngineError {
+    EngineError { code: code_name(code), message, hint: None, position }
+}
+
+/// The name of an extended result code; a code that is not in the table goes by the name of its family.
+fn code_name(code: i32) -> String {
+    let find = |code| NAMES.iter().find(|(known, _)| *known == code).map(|(_, name)| format!("SQLITE_{name}"));
+    find(code).or_else(|| find(code & 0xff)).unwrap_or_else(|| format!("SQLITE_{code}"))
+}
+
+#[rustfmt::skip]
+static NAMES: &[(i32, &str)] = &[
+    (ffi::SQLITE_ERROR, "ERROR"),
+    (ffi::SQLITE_ERROR_MISSING_COLLSEQ, "ERROR_MISSING_COLLSEQ"),
+    (ffi::SQLITE_ERROR_RETRY, "ERROR_RETRY"),
+    (ffi::SQLITE_ERROR_SNAPSHOT, "ERROR_SNAPSHOT"),
+    (ffi::SQLITE_INTERNAL, "INTERNAL"),
+    (ffi::SQLITE_PERM, "PERM"),
+    (ffi::SQLITE_ABORT, "ABORT"),
+    (ffi::SQLITE_ABORT_ROLLBACK, "ABORT_ROLLBACK"),
+    (ffi::SQLITE_BUSY, "BUSY"),
+    (ffi::SQLITE_BUSY_RECOVERY, "BUSY_RECOVERY"),
+    (ffi::SQLITE_BUSY_SNAPSHOT, "BUSY_SNAPSHOT"),
+    (ffi::SQLITE_BUSY_TIMEOUT, "BUSY_TIMEOUT"),
+    (ffi::SQLITE_LOCKED, "LOCKED"),
+    (ffi::SQLITE_LOCKED_SHAREDCACHE, "LOCKED_SHAREDCACHE"),
+    (ffi::SQLITE_LOCKED_VTAB, "LOCKED_VTAB"),
+    (ffi::SQLITE_NOMEM, "NOMEM"),
+    (ffi::SQLITE_READONLY, "READONLY"),
+    (ffi::SQLITE_READONLY_RECOVERY, "READONLY_RECOVERY"),
+    (ffi::SQLITE_READONLY_CANTLOCK, "READONLY_CANTLOCK"),
+    (ffi::SQLITE_READONLY_ROLLBACK, "READONLY_ROLLBACK"),
+    (ffi::SQLITE_READONLY_DBMOVED, "READONLY_DBMOVED"),
+    (ffi::SQLITE_READONLY_CANTINIT, "READONLY_CANTINIT"),
+    (ffi::SQLITE_READONLY_DIRECTORY, "READONLY_DIRECTORY"),
+    (ffi::SQLITE_INTERRUPT, "INTERRUPT"),
+    (ffi::SQLITE_IOERR, "IOERR"),
+    (ffi::SQLITE_IOERR_READ, "IOERR_READ"),
+    (ffi::SQLITE_IOERR_SHORT_READ, "IOERR_SHORT_READ"),
+    (ffi::SQLITE_IOERR_WRITE, "IOERR_WRITE"),
+    (ffi::SQLITE_IOERR_FSTAT, "IOERR_FSTAT"),
+    (ffi::SQLITE_IOERR_RDLOCK, "IOERR_RDLOCK"),
+    (ffi::SQLITE_IOERR_NOMEM, "IOERR_NOMEM"),
+    (ffi::SQLITE_IOERR_ACCESS, "IOERR_ACCESS"),
+    (ffi::SQLITE_IOERR_CHECKRESERVEDLOCK, "IOERR_CHECKRESERVEDLOCK"),
+    (ffi::SQLITE_IOERR_LOCK, "IOERR_LOCK"),
+    (ffi::SQLITE_IOERR_SHMOPEN, "IOERR_SHMOPEN"),
+    (ffi::SQLITE_IOERR_SHMSIZE, "IOERR_SHMSIZE"),
+    (ffi::SQLITE_IOERR_SHMLOCK, "IOERR_SHMLOCK"),
+    (ffi::SQLITE_IOERR_SHMMAP, "IOERR_SHMMAP"),
+    (ffi::SQLITE_IOERR_SEEK, "IOERR_SEEK"),
+    (ffi::SQLITE_IOERR_MMAP, "IOERR_MMAP"),
+    (ffi::SQLITE_IOERR_GETTEMPPATH, "IOERR_GETTEMPPATH"),
+    (ffi::SQLITE_IOERR_AUTH, "IOERR_AUTH"),
+    (ffi::SQLITE_IOERR_DATA, "IOERR_DATA"),
+    (ffi::SQLITE_IOERR_CORRUPTFS, "IOERR_CORRUPTFS"),
+    (ffi::SQLITE_CORRUPT, "CORRUPT"),
+    (ffi::SQLITE_CORRUPT_VTAB, "CORRUPT_VTAB"),
+    (ffi::SQLITE_CORRUPT_SEQUENCE, "CORRUPT_SEQUENCE"),
+    (ffi::SQLITE_CORRUPT_INDEX, "CORRUPT_INDEX"),
+    (ffi::SQLITE_NOTFOUND, "NOTFOUND"),
+    (ffi::SQLITE_FULL, "FULL"),
+    (ffi::SQLITE_CANTOPEN, "CANTOPEN"),
+    (ffi::SQLITE_CANTOPEN_ISDIR, "CANTOPEN_ISDIR"),
+    (ffi::SQLITE_CANTOPEN_FULLPATH, "CANTOPEN_FULLPATH"),
+    (ffi::SQLITE_CANTOPEN_CONVPATH, "CANTOPEN_CONVPATH"),
+    (ffi::SQLITE_CANTOPEN_SYMLINK, "CANTOPEN_SYMLINK"),
+    (ffi::SQLITE_PROTOCOL, "PROTOCOL"),
+    (ffi::SQLITE_EMPTY, "EMPTY"),
+    (ffi::SQLITE_SCHEMA, "SCHEMA"),
+    (ffi::SQLITE_TOOBIG, "TOOBIG"),
+    (ffi::SQLITE_CONSTRAINT, "CONSTRAINT"),
+    (ffi::SQLITE_MISMATCH, "MISMATCH"),
+    (ffi::SQLITE_MISUSE, "MISUSE"),
+    (ffi::SQLITE_NOLFS, "NOLFS"),
+    (ffi::SQLITE_AUTH, "AUTH"),
+    (ffi::SQLITE_AUTH_USER, "AUTH_USER"),
+    (ffi::SQLITE_FORMAT, "FORMAT"),
+    (ffi::SQLITE_RANGE, "RANGE"),
+    (ffi::SQLITE_NOTADB, "NOTADB"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_the_names_of_the_manual() {
+        for (code, name) in [
+            (1, "SQLITE_ERROR"),
+            (5, "SQLITE_BUSY"),
+            (517, "SQLITE_BUSY_SNAPSHOT"),
+            (266, "SQLITE_IOERR_READ"),
+            // Not in the table: the family's name.
+            (5 | (99 << 8), "SQLITE_BUSY"),
+            (77, "SQLITE_77"),
+        ] {
+            assert_eq!(code_name(code), name);
+        }
+    }
+}

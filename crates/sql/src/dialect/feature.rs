@@ -1,0 +1,82 @@
+//! Syntax that some dialects have and others do not.
+
+/// A piece of syntax. Each dialect lists those it lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Feature {
+    DoubleColonCast,
+    TryCast,
+    ILike,
+    SimilarTo,
+    RLike,
+    RegexTilde,
+    Glob,
+    AnyAll,
+    Extract,
+    Interval,
+    TypedLiteral,
+    AtTimeZone,
+    ArrayLiteral,
+    SubstringFrom,
+    PositionIn,
+    TrimFrom,
+    EscapedLiteral,
+    DivOperator,
+    Qualify,
+    GroupingSets,
+    NullTreatment,
+    Filter,
+    Separator,
+    DistinctOn,
+    FullJoin,
+    Lateral,
+    Pivot,
+    Apply,
+}
+
+impl Feature {
+    /// As it is written.
+    pub fn written(self) -> &'static str {
+        self.words().0
+    }
+
+    /// What most dialects write instead.
+    pub fn instead(self) -> &'static str {
+        self.words().1
+    }
+
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Feature::DoubleColonCast => ("x::type", "CAST(x AS type)"),
+            Feature::TryCast => ("TRY_CAST", "CAST(x AS type)"),
+            Feature::ILike => ("ILIKE", "LOWER(x) LIKE LOWER(pattern)"),
+            Feature::SimilarTo => ("SIMILAR TO", "LIKE"),
+            Feature::RLike => ("RLIKE", "LIKE"),
+            Feature::RegexTilde => ("x ~ pattern", "LIKE, or the dialect's own regular-expression function"),
+            Feature::Glob => ("GLOB", "LIKE"),
+            Feature::AnyAll => ("ANY (…) / ALL (…)", "IN (…), or compare with MIN or MAX"),
+            Feature::Extract => ("EXTRACT(part FROM x)", "the dialect's own date functions"),
+            Feature::Interval => ("INTERVAL", "the dialect's own date functions"),
+            Feature::TypedLiteral => ("DATE '…'", "a plain literal"),
+            Feature::AtTimeZone => ("AT TIME ZONE", "the dialect's own date functions"),
+            Feature::ArrayLiteral => ("ARRAY[…]", "a list, or the dialect's own array function"),
+            Feature::SubstringFrom => ("SUBSTRING(x FROM n FOR m)", "SUBSTR(x, n, m)"),
+            Feature::PositionIn => ("POSITION(x IN y)", "INSTR(y, x)"),
+            Feature::TrimFrom => ("TRIM(BOTH x FROM y)", "TRIM(y, x)"),
+            Feature::EscapedLiteral => ("E'…'", "a plain literal"),
+            Feature::DivOperator => ("DIV", "/"),
+            Feature::Qualify => ("QUALIFY", "a subquery with WHERE"),
+            Feature::GroupingSets => ("GROUPING SETS, ROLLUP or CUBE", "UNION ALL of several GROUP BY queries"),
+            Feature::NullTreatment => ("IGNORE NULLS", "a subquery that leaves NULLs out"),
+            Feature::Filter => ("FILTER (WHERE …)", "an aggregate over CASE WHEN … END"),
+            Feature::Separator => {
+                ("GROUP_CONCAT(… SEPARATOR …)", "the aggregate with the separator as second argument")
+            }
+            Feature::DistinctOn => ("DISTINCT ON", "ROW_NUMBER() in a subquery"),
+            Feature::FullJoin => ("FULL JOIN", "a LEFT JOIN and a RIGHT JOIN with UNION"),
+            Feature::Lateral => ("LATERAL", "a join with a grouped subquery"),
+            Feature::Pivot => ("PIVOT", "aggregates over CASE WHEN … END"),
+            Feature::Apply => ("APPLY", "a join"),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Presto: ANSI grammar, names without case, OFFSET before LIMIT.
+
+// The macro that derives the grammar also writes a constructor, which a static cannot call.
+#![allow(dead_code)]
+
+use std::sync::LazyLock;
+
+use sqlparser::derive_dialect;
+use sqlparser::dialect::GenericDialect;
+
+use super::{
+    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, WordList,
+    ZeroDivision, errors,
+};
+
+static FUNCTIONS: LazyLock<FunctionTable> =
+    LazyLock::new(|| FunctionTable::parse(include_str!("functions/presto.tsv")));
+static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/presto.txt")));
+
+// The parser has no grammar for Presto: the generic one with what Presto has not taken away comes closest.
+derive_dialect!(PrestoGrammar, GenericDialect, overrides = {
+    identifier_quote_style = '"',
+    supports_match_recognize = true,
+    supports_group_by_expr = true,
+    supports_limit_comma = false,
+    supports_string_literal_backslash_escape = false,
+    supports_lambda_functions = true,
+});
+
+/// Presto.
+pub static PRESTO: Dialect = Dialect {
+    name: "presto",
+    other_names: &["prestodb"],
+    grammar: &PrestoGrammar { dialect: GenericDialect {} },
+    quote: '"',
+    names: NameCase::Ignored,
+    double_quotes: DoubleQuotes::Name,
+    aliases: AliasUse {
+        in_where: false,
+        in_group_by: false,
+        in_group_by_expression: false,
+        in_having: false,
+        in_order_by_expression: true,
+        in_select: false,
+        in_qualify: false,
+        order_by_finds_plain_columns: true,
+    },
+    on_sees_all_tables: false,
+    qualified_names_look_outward: false,
+    grouping_sees_outer: true,
+    rows_are_values: false,
+    duplicate_columns_allowed: false,
+    struct_fields: true,
+    recursion_needs_no_keyword: false,
+    grouping: Grouping::Refused,
+    strict_types: true,
+    integer_division: true,
+    zero_division: ZeroDivision::Error,
+    many_rows_error: true,
+    limit: LimitSyntax { comma: false, offset: true, offset_first: true, fetch: true, top: false },
+    concat: Concatenation { pipes: true, function: true },
+    hidden_columns: &["$path", "$file_size", "$file_modified_time", "$bucket", "$partition"],
+    system_schemas: &["information_schema", "system"],
+    system_tables: &[],
+    secret_tables: &[],
+    lacks: &[
+        Feature::DoubleColonCast,
+        Feature::ILike,
+        Feature::SimilarTo,
+        Feature::RLike,
+        Feature::EscapedLiteral,
+        Feature::RegexTilde,
+        Feature::Glob,
+        Feature::DivOperator,
+        Feature::Qualify,
+        Feature::DistinctOn,
+        Feature::Lateral,
+        Feature::Pivot,
+        Feature::Apply,
+        Feature::Separator,
+    ],
+    functions: &FUNCTIONS,
+    user_functions: true,
+    reserved: &RESERVED,
+    reserved_behind_as: false,
+    errors: errors::PRESTO,
+    notes: "Names that need quotes take double quotes; text is in single quotes. Types are strict: CAST(x AS VARCHAR). Dates: \
+            date_trunc('month', d), date_add('day', 1, d), date_diff('day', a, b), DATE '2024-01-31'. OFFSET n comes before \
+            LIMIT m. Integer division truncates.",
+};

@@ -1,0 +1,43 @@
+//! What can be known about a SQL query without running it.
+//!
+//! [`review`] reads the text of a person or a model, finds the SQL in it, binds every name to the schema, runs every
+//! rule of [`rules::RULES`] and says what is wrong, where, and what to write instead. Only a [`Review`] of one statement
+//! that does nothing but read can be turned into an [`Approved`] query, and engines run nothing else.
+//!
+//! This crate is pure: no I/O, no clock, no async.
+//!
+//! ```
+//! use querymend_sql::{Context, Policy, Schema, dialect, review};
+//!
+//! let schema = Schema::from_ddl("CREATE TABLE products (product_id INTEGER PRIMARY KEY, price REAL)", &dialect::SQLITE)?;
+//! let policy = Policy::default();
+//! let context = Context { schema: Some(&schema), dialect: &dialect::SQLITE, policy: &policy };
+//! let review = review("SELECT id FROM products", &context);
+//! assert_eq!(review.findings[0].message, "`products` has no column `id` (did you mean `product_id`?)");
+//! assert!(!review.is_clean());
+//! # Ok::<(), querymend_sql::SchemaError>(())
+//! ```
+
+pub mod dialect;
+pub mod diff;
+pub mod finding;
+mod near;
+mod policy;
+mod query;
+mod review;
+mod rows;
+pub mod rules;
+mod safety;
+mod salvage;
+pub mod schema;
+pub mod scope;
+
+pub use dialect::{Classified, Dialect, EngineError, ErrorType, classify};
+pub use finding::{Applicability, Edit, Finding, Fix, Severity, Span};
+pub use policy::{Comments, Policy};
+pub use query::{Comment, Failure, Query};
+pub use review::{Approved, Context, Extracted, Refused, Review, Verdict, review};
+pub use rows::{Cell, Rows};
+pub use rules::{RULES, Rule};
+pub use salvage::Step;
+pub use schema::{Schema, SchemaError};

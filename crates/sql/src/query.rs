@@ -1,0 +1,435 @@
+//! The text that was given, the SQL inside it, its statements, and where each piece stands.
+
+use sqlparser::ast::Statement;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Location, Span as Place, Token, TokenWithSpan, Tokenizer, Whitespace};
+
+use crate::dialect::Dialect;
+use crate::finding::{Edit, Span, apply};
+use crate::policy::Policy;
+use crate::salvage::{self, Step};
+
+/// A comment in the query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Comment {
+    /// Where it stands in the given text.
+    pub span: Span,
+    /// MySQL runs what stands in it: `/*! … */`.
+    pub executable: bool,
+}
+
+/// Why the text is not a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// There is no SQL in it.
+    Empty,
+    /// It is longer or deeper than is allowed; the text says in which way.
+    TooMuch(String),
+    /// The parser stopped.
+    Syntax {
+        /// What it expected.
+        message: String,
+        /// Where it stopped.
+        at: Span,
+    },
+}
+
+/// A text under review. Spans speak of the text as given, also where the SQL was salvaged out of more.
+#[derive(Debug)]
+pub struct Query {
+    /// As given.
+    pub source: String,
+    /// The SQL in it.
+    pub sql: String,
+    /// The parsed statements; none if there is a failure.
+    pub statements: Vec<Statement>,
+    /// Why there are no statements.
+    pub failure: Option<Failure>,
+    /// What was done to get at the SQL.
+    pub steps: Vec<Step>,
+    /// Comments, in the order of the text.
+    pub comments: Vec<Comment>,
+    edits: Vec<Edit>,
+    lines: Vec<usize>,
+}
+
+impl Query {
+    /// Finds the SQL in the text and parses it.
+    pub fn read(text: &str, dialect: &Dialect, policy: &Policy) -> Query {
+        let mut query = Query {
+            source: text.to_string(),
+            sql: String::new(),
+            statements: Vec::new(),
+            failure: None,
+            steps: Vec::new(),
+            comments: Vec::new(),
+            edits: Vec::new(),
+            lines: Vec::new(),
+        };
+        if text.len() > policy.max_bytes {
+            let (is, most) = (text.len(), policy.max_bytes);
+            query.failure = Some(Failure::TooMuch(format!("the text has {is} bytes; at most {most} are looked at")));
+            return query;
+        }
+        if text.trim().is_empty() {
+            query.failure = Some(Failure::Empty);
+            return query;
+        }
+        let parses = |sql: &str| parse(sql, dialect, policy).is_ok();
+        let parsed = match parse(text, dialect, policy) {
+            Ok(parsed) => {
+                query.steps = salvage::swallowed_clauses(text, &parses);
+                if query.steps.is_empty() {
+                    query.steps = salvage::trailing_semicolon(text).into_iter().collect();
+                    query.sql = text.to_string();
+                    Ok(parsed)
+                } else {
+                    query.salvaged();
+                    parse(&query.sql, dialect, policy)
+                }
+            }
+            Err(Stop::Syntax(stop)) => {
+                query.steps = salvage::salvage(text, &parses);
+                query.salvaged();
+                if query.steps.is_empty() { Err(Stop::Syntax(stop)) } else { parse(&query.sql, dialect, policy) }
+            }
+            Err(stop) => {
+                query.sql = text.to_string();
+                Err(stop)
+            }
+        };
+        query.lines = std::iter::once(0).chain(query.sql.match_indices('\n').map(|(i, _)| i + 1)).collect();
+        match parsed {
+            Ok(parsed) => {
+                query.comments = parsed
+                    .comments
+                    .iter()
+                    .map(|(place, executable)| Comment { span: query.span(*place), executable: *executable })
+                    .collect();
+                query.statements = parsed.statements;
+                if query.statements.is_empty() {
+                    query.failure = Some(Failure::Empty);
+                }
+            }
+            Err(Stop::TooMuch(why)) => query.failure = Some(Failure::TooMuch(why)),
+            Err(Stop::Syntax(stop)) => {
+                let at = query.word_at(stop.at);
+                query.failure = Some(Failure::Syntax { message: stop.message, at });
+            }
+        }
+        query
+    }
+
+    fn salvaged(&mut self) {
+        self.edits = salvage::edits(&self.steps);
+        self.sql = apply(&self.source, &self.edits);
+    }
+
+    /// Where a piece of the parsed SQL stands in the given text.
+    pub fn span(&self, place: Place) -> Span {
+        if place.start.line == 0 {
+            return Span::default();
+        }
+        Span::new(self.to_source(self.offset(place.start)), self.to_source(self.offset(place.end)))
+    }
+
+    /// The given text of a span.
+    pub fn text(&self, span: Span) -> &str {
+        self.source.get(span.start..span.end).unwrap_or("")
+    }
+
+    /// Line and column, both from 1, of a byte of the given text.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        let before = &self.source[..floor(&self.source, offset)];
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+
+    fn offset(&self, location: Location) -> usize {
+        let line = (location.line as usize).saturating_sub(1);
+        let Some(&start) = self.lines.get(line) else { return self.sql.len() };
+        let end = self.lines.get(line + 1).copied().unwrap_or(self.sql.len());
+        let column = (location.column as usize).saturating_sub(1);
+        let text = &self.sql[start..end];
+        if text.is_ascii() {
+            return (start + column).min(self.sql.len());
+        }
+        text.char_indices().nth(column).map_or(end, |(i, _)| start + i)
+    }
+
+    fn to_source(&self, offset: usize) -> usize {
+        let mut shift: isize = 0;
+        for edit in &self.edits {
+            let starts_at = (edit.span.start as isize - shift) as usize;
+            if offset < starts_at || (offset == starts_at && edit.span.start == edit.span.end) {
+                break;
+            }
+            if offset < starts_at + edit.text.len() {
+                return edit.span.start;
+            }
+            shift += (edit.span.end - edit.span.start) as isize - edit.text.len() as isize;
+        }
+        ((offset as isize + shift).max(0) as usize).min(self.source.len())
+    }
+
+    fn word_at(&self, location: Location) -> Span {
+        let start = self.offset(location);
+        let rest = &self.sql[floor(&self.sql, start)..];
+        let word = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let len = word.max(rest.chars().next().map_or(0, char::len_utf8));
+        Span::new(self.to_source(start), self.to_source(start + len))
+    }
+}
+
+fn floor(text: &str, mut offset: usize) -> usize {
+    offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+pub(crate) struct Parsed {
+    pub statements: Vec<Statement>,
+    comments: Vec<(Place, bool)>,
+}
+
+pub(crate) struct SyntaxStop {
+    message: String,
+    at: Location,
+}
+
+pub(crate) enum Stop {
+    TooMuch(String),
+    Syntax(SyntaxStop),
+}
+
+/// The most operators that may follow each other without a comma or parenthesis between them. The parser nests them
+/// to the left, and whoever walks or drops the tree needs a stack that deep. SQLite's own limit is 1,000.
+const LONGEST_CHAIN: usize = 3_000;
+
+/// How often the parser may call itself; it grows its stack as it goes.
+const PARSER_DEPTH: usize = 400;
+
+pub(crate) fn parse(sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Parsed, Stop> {
+    if let Some(nul) = sql.find('\0') {
+        let before = &sql[..nul];
+        let at = Location::new(
+            before.matches('\n').count() as u64 + 1,
+            before.rsplit('\n').next().map_or(0, |l| l.chars().count()) as u64 + 1,
+        );
+        return Err(Stop::Syntax(SyntaxStop { message: "there is a NUL byte in the text".into(), at }));
+    }
+    let tokens = Tokenizer::new(dialect.grammar, sql)
+        .tokenize_with_location()
+        .map_err(|e| Stop::Syntax(SyntaxStop { message: e.message, at: e.location }))?;
+    let comments = scan(&tokens, sql, dialect, policy)?;
+    let statements = Parser::new(dialect.grammar)
+        .with_recursion_limit(PARSER_DEPTH)
+        .with_tokens_with_locations(tokens)
+        .parse_statements()
+        .map_err(stop)?;
+    Ok(Parsed { statements, comments })
+}
+
+/// Looks over the tokens before they are parsed: how deep, how long, which comments.
+fn scan(tokens: &[TokenWithSpan], sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Vec<(Place, bool)>, Stop> {
+    let mut comments = Vec::new();
+    let mut chains = vec![0usize];
+    for token in tokens {
+        match &token.token {
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                chains.push(0);
+                if chains.len() > policy.max_depth {
+                    return Err(Stop::TooMuch(format!("it is nested more than {} levels deep", policy.max_depth)));
+                }
+            }
+            Token::RParen | Token::RBracket | Token::RBrace if chains.len() > 1 => _ = chains.pop(),
+            Token::Comma | Token::SemiColon => {
+                if let Some(chain) = chains.last_mut() {
+                    *chain = 0;
+                }
+            }
+            Token::Whitespace(Whitespace::SingleLineComment { .. }) => comments.push((token.span, false)),
+            Token::Whitespace(Whitespace::MultiLineComment(text)) => {
+                comments.push((token.span, text.starts_with('!') || text.starts_with("M!")))
+            }
+            Token::Whitespace(_) => continue,
+            _ => {}
+        }
+        if let Some(chain) = chains.last_mut() {
+            *chain += 1;
+            if *chain > LONGEST_CHAIN {
+                return Err(Stop::TooMuch(format!(
+                    "more than {LONGEST_CHAIN} words and operators follow each other in one expression"
+                )));
+            }
+        }
+    }
+    if dialect.grammar.supports_multiline_comment_hints() {
+        // The tokenizer opens such comments and gives their inside as SQL, so they are looked for in the text itself.
+        comments.extend(executable_comments(sql));
+    }
+    Ok(comments)
+}
+
+fn executable_comments(sql: &str) -> Vec<(Place, bool)> {
+    if !sql.contains("/*!") && !sql.contains("/*M!") {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (start, end) in pieces(sql).filter(|p| p.kind == PieceKind::BlockComment).map(|p| (p.start, p.end)) {
+        if sql[start..].starts_with("/*!") || sql[start..].starts_with("/*M!") {
+            let location = |offset: usize| {
+                let before = &sql[..offset];
+                let line = before.rsplit('\n').next().unwrap_or("");
+                Location::new(before.matches('\n').count() as u64 + 1, line.chars().count() as u64 + 1)
+            };
+            found.push((Place::new(location(start), location(end)), true));
+        }
+    }
+    found
+}
+
+/// The parser tells the place only in its message: `… at Line: 1, Column: 8`.
+fn stop(error: sqlparser::parser::ParserError) -> Stop {
+    use sqlparser::parser::ParserError::{ParserError, RecursionLimitExceeded, TokenizerError};
+    let text = match error {
+        RecursionLimitExceeded => return Stop::TooMuch("it is nested too deep".into()),
+        ParserError(text) | TokenizerError(text) => text,
+    };
+    let mut at = Location::new(1, 1);
+    let mut message = text.clone();
+    if let Some(i) = text.rfind(" at Line: ") {
+        let mut numbers = text[i + 10..].split(", Column: ").map(|n| n.trim().parse::<u64>());
+        if let (Some(Ok(line)), Some(Ok(column))) = (numbers.next(), numbers.next()) {
+            at = Location::new(line, column);
+            message = text[..i].to_string();
+        }
+    }
+    Stop::Syntax(SyntaxStop { message, at })
+}
+
+/// What a stretch of SQL text is, told without a grammar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PieceKind {
+    Code,
+    Quoted,
+    LineComment,
+    BlockComment,
+    Semicolon,
+}
+
+/// A stretch of SQL text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Piece {
+    pub kind: PieceKind,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// Splits text into code, quoted text, comments and semicolons. It never fails: what is not closed runs to the end.
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Piece> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = at;
+        let kind = piece_kind(bytes, at)?;
+        at = match kind {
+            PieceKind::Semicolon => at + 1,
+            PieceKind::LineComment => text[at..].find('\n').map_or(bytes.len(), |n| at + n),
+            PieceKind::BlockComment => text[at + 2..].find("*/").map_or(bytes.len(), |n| at + n + 4),
+            PieceKind::Quoted if bytes[at] == b'$' => dollar_end(text, at),
+            PieceKind::Quoted => quote_end(bytes, at),
+            PieceKind::Code => {
+                let mut end = at + 1;
+                while piece_kind(bytes, end) == Some(PieceKind::Code) {
+                    end += 1;
+                }
+                end
+            }
+        };
+        Some(Piece { kind, start, end: at })
+    })
+}
+
+fn piece_kind(bytes: &[u8], at: usize) -> Option<PieceKind> {
+    Some(match bytes.get(at)? {
+        b';' => PieceKind::Semicolon,
+        b'\'' | b'"' | b'`' => PieceKind::Quoted,
+        b'-' if bytes.get(at + 1) == Some(&b'-') => PieceKind::LineComment,
+        b'/' if bytes.get(at + 1) == Some(&b'*') => PieceKind::BlockComment,
+        b'$' if dollar_tag(bytes, at).is_some() => PieceKind::Quoted,
+        _ => PieceKind::Code,
+    })
+}
+
+fn dollar_tag(bytes: &[u8], at: usize) -> Option<usize> {
+    let inner = bytes[at + 1..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+    let starts_with_digit = bytes.get(at + 1).is_some_and(u8::is_ascii_digit);
+    (bytes.get(at + 1 + inner) == Some(&b'$') && !starts_with_digit).then_some(at + inner + 2)
+}
+
+fn dollar_end(text: &str, at: usize) -> usize {
+    let tag_end = dollar_tag(text.as_bytes(), at).unwrap_or(at + 1);
+    text[tag_end..].find(&text[at..tag_end]).map_or(text.len(), |n| tag_end + n + (tag_end - at))
+}
+
+fn quote_end(bytes: &[u8], at: usize) -> usize {
+    let quote = bytes[at];
+    let mut i = at + 1;
+    while i < bytes.len() {
+        if bytes[i] == quote {
+            if bytes.get(i + 1) == Some(&quote) {
+                i += 2;
+                continue;
+            }
+            return i + 1;
+        }
+        i += 1;
+    }
+    bytes.len()
+}
+
+/// The statements of a script, told apart by semicolons outside of quotes and comments.
+pub(crate) fn split_statements(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    for piece in pieces(text).filter(|p| p.kind == PieceKind::Semicolon) {
+        out.push(&text[start..piece.start]);
+        start = piece.end;
+    }
+    out.push(&text[start..]);
+    out.retain(|s| !s.trim().is_empty());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::{MYSQL, SQLITE};
+
+    #[test]
+    fn statements_are_split_outside_of_quotes() {
+        let text = "SELECT ';' ; -- a;b\nSELECT $x$;$x$; /* ; */ SELECT `a;b`";
+        assert_eq!(split_statements(text).len(), 3);
+    }
+
+    #[test]
+    fn spans_count_bytes_also_after_other_scripts() {
+        let query = Query::read("SELECT 'Ünï' AS a,\n  'ß', nme FROM t", &SQLITE, &Policy::default());
+        let Some(Statement::Query(select)) = query.statements.first() else { panic!("no query") };
+        let sqlparser::ast::SetExpr::Select(select) = &*select.body else { panic!("no select") };
+        let sqlparser::ast::SelectItem::UnnamedExpr(sqlparser::ast::Expr::Identifier(ident)) = &select.projection[2]
+        else {
+            panic!("{select:?}")
+        };
+        assert_eq!(query.text(query.span(ident.span)), "nme");
+    }
+
+    #[test]
+    fn executable_comments_are_seen() {
+        let query = Query::read("SELECT 1 /*!50000 , sleep(5) */", &MYSQL, &Policy::default());
+        assert!(query.comments.iter().any(|c| c.executable), "{query:?}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Text in; findings, a verdict and, where nothing is wrong, permission to run out.
+
+use serde::Serialize;
+
+use crate::dialect::Dialect;
+use crate::finding::{Edit, Finding, Severity, Span, apply};
+use crate::policy::Policy;
+use crate::query::{Failure, Query};
+use crate::rules::{RULES, Subject};
+use crate::schema::Schema;
+use crate::scope::{self, Facts, TableMeaning};
+
+/// What a text is held against.
+#[derive(Clone, Copy)]
+pub struct Context<'c> {
+    /// The tables there are. Without a schema, names of tables and columns are taken as they come.
+    pub schema: Option<&'c Schema>,
+    /// The dialect it must be.
+    pub dialect: &'static Dialect,
+    /// The rules of the house.
+    pub policy: &'c Policy,
+}
+
+/// Whether a query may be sent to a database at all. Names that do not exist are no danger: they are findings, and the
+/// verdict does not speak of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// One statement that only reads, of tables that may be read.
+    Approved,
+    /// Anything else, and whatever does not parse.
+    Refused,
+}
+
+/// The names a query uses, for logs and `--explain` (SPEC C08).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Extracted {
+    /// Tables of the database.
+    pub tables: Vec<String>,
+    /// Names that WITH defines.
+    pub ctes: Vec<String>,
+    /// Names that FROM gives, with what they stand for: `p` → `products`.
+    pub aliases: Vec<(String, String)>,
+    /// Tables that would have been allowed; empty if all are.
+    pub allowed_tables: Vec<String>,
+    /// The SQL that was looked at.
+    pub sql: String,
+}
+
+/// What was found out about a text.
+#[derive(Debug, Clone)]
+pub struct Review {
+    /// The text as given; spans speak of it.
+    pub source: String,
+    /// Everything found, in the order of the text.
+    pub findings: Vec<Finding>,
+    /// The names it uses.
+    pub extracted: Extracted,
+    dialect: &'static Dialect,
+    ready: Option<String>,
+}
+
+/// A query that may be sent to a database. Only [`Review::approve`] makes one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approved {
+    sql: String,
+    dialect: &'static Dialect,
+}
+
+impl Approved {
+    /// The one statement, without comments.
+    pub fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    /// The dialect it was approved for.
+    pub fn dialect(&self) -> &'static Dialect {
+        self.dialect
+    }
+}
+
+/// Why a query may not be sent: the findings that make it dangerous, or no query.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the query is refused: {}", .errors.first().map_or("it is not a question", |f| f.message.as_str()))]
+pub struct Refused {
+    /// The findings that speak against it.
+    pub errors: Vec<Finding>,
+}
+
+impl Review {
+    /// Approved or refused.
+    pub fn verdict(&self) -> Verdict {
+        if self.ready.is_some() { Verdict::Approved } else { Verdict::Refused }
+    }
+
+    /// Whether no finding is an error: nothing we know of makes the database refuse the query.
+    pub fn is_clean(&self) -> bool {
+        self.ready.is_some() && !self.findings.iter().any(|f| f.severity == Severity::Error)
+    }
+
+    /// Permission to run the query, with salvage and comments already taken care of. It says that the query is
+    /// harmless, not that it will run: see [`Review::is_clean`].
+    pub fn approve(&self) -> Result<Approved, Refused> {
+        match &self.ready {
+            Some(sql) => Ok(Approved { sql: sql.clone(), dialect: self.dialect }),
+            None => Err(Refused {
+                errors: self.findings.iter().filter(|f| f.severity == Severity::Error).cloned().collect(),
+            }),
+        }
+    }
+
+    /// The dialect it was held against.
+    pub fn dialect(&self) -> &'static Dialect {
+        self.dialect
+    }
+
+    /// Line and column, both from 1, of a byte of the text.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        let mut end = offset.min(self.source.len());
+        while !self.source.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = &self.source[..end];
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+}
+
+/// How deep a stack a long text is read with. Expressions nest as deep as they are long; the parser and the resolver
+/// grow their stacks themselves, but the tree is also dropped.
+const DEEP_STACK: usize = 64 << 20;
+const LONG_TEXT: usize = 8 << 10;
+
+/// Reviews a text. Never fails and never panics: what cannot be read is a finding.
+pub fn review(text: &str, context: &Context<'_>) -> Review {
+    if text.len() > LONG_TEXT {
+        stacker::grow(DEEP_STACK, || review_here(text, context))
+    } else {
+        review_here(text, context)
+    }
+}
+
+fn review_here(text: &str, context: &Context<'_>) -> Review {
+    let query = Query::read(text, context.dialect, context.policy);
+    let facts = match query.statements.as_slice() {
+        [statement] => scope::resolve(statement, context.schema, context.dialect),
+        _ => Facts::default(),
+    };
+    let hazards = crate::safety::hazards(&query.statements);
+    let subject = Subject { query: &query, facts: &facts, hazards: &hazards, context };
+    let mut findings = Vec::new();
+    let mut safe = query.failure.is_none() && query.statements.len() == 1;
+    for rule in RULES {
+        let before = findings.len();
+        (rule.check)(&subject, &mut findings);
+        safe &= rule.group != "safety" || !findings[before..].iter().any(|f: &Finding| f.severity == Severity::Error);
+    }
+    findings.sort_by_key(|f| (f.span.start, f.severity));
+    let ready = safe.then(|| sendable(&query));
+    let extracted = extract(&query, &facts, context);
+    Review { source: query.source, findings, extracted, dialect: context.dialect, ready }
+}
+
+/// The SQL as it is sent: salvaged, without comments and without a semicolon at its end.
+fn sendable(query: &Query) -> String {
+    let mut edits: Vec<Edit> = crate::salvage::edits(&query.steps);
+    for comment in &query.comments {
+        // A comment separates words, so a space takes its place.
+        edits.push(Edit { span: comment.span, text: " ".into() });
+    }
+    edits.sort_by_key(|e| (e.span.start, std::cmp::Reverse(e.span.end)));
+    let sql = apply(&query.source, &edits);
+    sql.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace()).to_string()
+}
+
+fn extract(query: &Query, facts: &Facts<'_>, context: &Context<'_>) -> Extracted {
+    if query.failure == Some(Failure::Empty) {
+        return Extracted::default();
+    }
+    let mut tables: Vec<String> = Vec::new();
+    for t in facts.tables.iter().filter(|t| !matches!(t.meaning, TableMeaning::Cte)) {
+        let name = t.name.to_string();
+        if !tables.contains(&name) {
+            tables.push(name);
+        }
+    }
+    let aliases = facts.sources.iter().filter_map(|s| {
+        let name = s.name?;
+        let stands_for = s.table().map_or_else(String::new, |t| t.name.clone());
+        (stands_for != name.value).then(|| (name.value.clone(), stands_for))
+    });
+    Extracted {
+        tables,
+        ctes: facts.ctes.iter().map(|c| c.value.clone()).collect(),
+        aliases: aliases.collect(),
+        allowed_tables: context.policy.allow_tables.clone(),
+        sql: query.sql.clone(),
+    }
+}
+
+/// A span that covers a whole text.
+pub(crate) fn whole(text: &str) -> Span {
+    let start = text.len() - text.trim_start().len();
+    Span::new(start, text.trim_end().len().max(start))
+}

@@ -1,0 +1,136 @@
+//! One failure, one file: how it is detected, what a person reads, what a model is told.
+//!
+//! Each rule has a page (`<rule>.md`), which is its documentation, the output of `querymend explain`, and its test.
+
+pub mod artefact;
+pub mod engine;
+pub mod names;
+pub mod portable;
+pub mod safety;
+pub mod shape;
+pub mod types;
+
+use crate::finding::Finding;
+use crate::query::Query;
+use crate::review::Context;
+use crate::safety::Hazard;
+use crate::scope::{BlockId, Facts};
+
+/// What a rule looks at.
+pub struct Subject<'s> {
+    /// The text, its statements and what was salvaged.
+    pub query: &'s Query,
+    /// What the resolver found; empty if there is not exactly one statement.
+    pub facts: &'s Facts<'s>,
+    pub(crate) hazards: &'s [Hazard],
+    /// Schema, dialect and policy.
+    pub context: &'s Context<'s>,
+}
+
+impl Subject<'_> {
+    /// Whether an item of a SELECT list computes an aggregate.
+    pub(crate) fn item_aggregates(&self, block: BlockId, item: usize) -> bool {
+        let Some(expression) = self.facts.blocks[block].items.get(item).and_then(|i| i.expression) else {
+            return false;
+        };
+        let span = self.query.span(crate::scope::place(expression));
+        self.facts.calls.iter().any(|c| {
+            let call = self.query.span(c.place);
+            c.aggregate && c.block == Some(block) && span.start <= call.start && call.end <= span.end
+        })
+    }
+}
+
+/// A failure and how it is found.
+pub struct Rule {
+    /// Its name, as findings carry it.
+    pub code: &'static str,
+    /// The family it belongs to.
+    pub group: &'static str,
+    /// Its page, in Markdown.
+    pub page: &'static str,
+    /// Looks for it before the query is run.
+    pub check: fn(&Subject<'_>, &mut Vec<Finding>),
+}
+
+impl Rule {
+    /// The rule of that code.
+    pub fn named(code: &str) -> Option<&'static Rule> {
+        RULES.iter().find(|r| r.code == code).copied()
+    }
+
+    /// The first sentence of its page.
+    pub fn summary(&self) -> &'static str {
+        self.page
+            .lines()
+            .map(str::trim)
+            .find(|l| !l.is_empty() && !l.starts_with('#') && !l.starts_with("<!--"))
+            .unwrap_or("")
+    }
+}
+
+/// For failures that no look at the text can foresee; the dialects' error tables name them.
+fn only_the_engine_knows(_: &Subject<'_>, _: &mut Vec<Finding>) {}
+
+/// All rules, in the order in which they look. `syntax-error` is last of those that speak of text that does not parse.
+pub static RULES: &[&Rule] = &[
+    // What models put around SQL.
+    &artefact::json_wrapped::RULE,
+    &artefact::code_fence::RULE,
+    &artefact::escaped_characters::RULE,
+    &artefact::unescaped_apostrophe::RULE,
+    &artefact::flattened_comment::RULE,
+    &artefact::surrounding_prose::RULE,
+    &artefact::continuation::RULE,
+    &artefact::trailing_semicolon::RULE,
+    &artefact::no_sql::RULE,
+    // What is not reading.
+    &safety::too_deep::RULE,
+    &safety::writes_data::RULE,
+    &safety::many_statements::RULE,
+    &safety::comments::RULE,
+    &safety::forbidden_function::RULE,
+    &safety::locking::RULE,
+    &safety::protected_table::RULE,
+    // Names.
+    &names::unknown_table::RULE,
+    &names::unknown_column::RULE,
+    &names::ambiguous_column::RULE,
+    &names::unknown_alias::RULE,
+    &names::alias_reference::RULE,
+    &names::unknown_function::RULE,
+    &names::wrong_argument_count::RULE,
+    &names::reserved_word::RULE,
+    &names::wrong_quotes::RULE,
+    // Types.
+    &types::compared_types::RULE,
+    &types::date_format::RULE,
+    &types::integer_division::RULE,
+    &types::division_by_zero::RULE,
+    &types::invalid_cast::RULE,
+    // Shape.
+    &shape::missing_group_by::RULE,
+    &shape::aggregate_in_where::RULE,
+    &shape::join_without_condition::RULE,
+    &shape::fan_out::RULE,
+    &shape::set_operation_arity::RULE,
+    &shape::set_operation_types::RULE,
+    &shape::subquery_many_rows::RULE,
+    &shape::subquery_many_columns::RULE,
+    // From one dialect to another.
+    &portable::function_of_another_dialect::RULE,
+    &portable::syntax_of_another_dialect::RULE,
+    &portable::limit_syntax::RULE,
+    &portable::string_concat::RULE,
+    // What did not parse and nobody above recognised.
+    &artefact::syntax_error::RULE,
+    // What only a database can say.
+    &engine::timed_out::RULE,
+    &engine::permission_denied::RULE,
+    &engine::locked::RULE,
+    &engine::connection_failed::RULE,
+    &engine::too_large::RULE,
+    &engine::unknown_schema::RULE,
+    &engine::not_a_database::RULE,
+    &engine::engine_error::RULE,
+];

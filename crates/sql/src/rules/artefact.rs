@@ -1,0 +1,29 @@
+//! What models put around SQL, and text that is no SQL at all.
+
+pub mod code_fence;
+pub mod continuation;
+pub mod escaped_characters;
+pub mod flattened_comment;
+pub mod json_wrapped;
+pub mod no_sql;
+pub mod surrounding_prose;
+pub mod syntax_error;
+pub mod trailing_semicolon;
+pub mod unescaped_apostrophe;
+
+use super::Subject;
+use crate::finding::{Applicability, Finding, Fix, Severity};
+
+/// Reports the steps of salvage that carry a code, with what they changed as a fix.
+fn report(subject: &Subject<'_>, code: &'static str, message: &str, why: &str, out: &mut Vec<Finding>) {
+    let edits: Vec<_> =
+        subject.query.steps.iter().filter(|s| s.code == code).flat_map(|s| s.edits.iter().cloned()).collect();
+    let Some(first) = edits.first() else { return };
+    let span = first.span;
+    let fix = Fix { applicability: Applicability::Safe, why: why.to_string(), edits };
+    out.push(
+        Finding::new(code, Severity::Info, span, subject.query.text(span).trim(), message)
+            .advise("Answer with the SQL alone: no fence, no prose, no escapes.")
+            .mend(fix),
+    );
+}

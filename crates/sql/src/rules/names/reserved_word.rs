@@ -1,0 +1,49 @@
+#![doc = include_str!("reserved_word.md")]
+
+use crate::finding::{Finding, Severity, Span};
+use crate::query::Failure;
+use crate::rules::{Rule, Subject};
+
+/// See the page.
+pub static RULE: Rule = Rule { code: "reserved-word", group: "names", page: include_str!("reserved_word.md"), check };
+
+fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    let dialect = subject.context.dialect;
+    for name in &subject.facts.plain_names {
+        if dialect.reserved.contains(&name.value) {
+            out.push(finding(subject, subject.query.span(name.span), &name.value));
+        }
+    }
+    // The parser stopped at a reserved word that is a name of the schema, or right behind one.
+    let Some(Failure::Syntax { at, .. }) = &subject.query.failure else { return };
+    let before = subject.query.source[..at.start].trim_end();
+    let start = before.rfind(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(0, |i| i + 1);
+    for span in [*at, Span::new(start, before.len())] {
+        let word = subject.query.text(span);
+        if dialect.reserved.contains(word) && is_a_name(subject, word) {
+            out.push(finding(subject, span, word));
+            return;
+        }
+    }
+}
+
+fn is_a_name(subject: &Subject<'_>, word: &str) -> bool {
+    subject
+        .context
+        .schema
+        .is_some_and(|s| s.tables().iter().any(|t| t.name.eq_ignore_ascii_case(word) || t.column(word).is_some()))
+}
+
+fn finding(subject: &Subject<'_>, span: Span, word: &str) -> Finding {
+    let dialect = subject.context.dialect;
+    let quoted = dialect.quoted(word);
+    Finding::new(
+        "reserved-word",
+        Severity::Error,
+        span,
+        word,
+        format!("`{word}` is a reserved word of {}: as a name it needs quotes", dialect.name),
+    )
+    .suggest(Some(quoted.clone()))
+    .advise(format!("{word} is a reserved word: write {quoted}."))
+}

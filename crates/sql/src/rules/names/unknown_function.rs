@@ -1,0 +1,58 @@
+#![doc = include_str!("unknown_function.md")]
+
+use sqlparser::ast::FunctionArguments;
+
+use crate::dialect::DIALECTS;
+use crate::finding::{Finding, Severity};
+use crate::near::nearest;
+use crate::rules::names::meant;
+use crate::rules::{Rule, Subject};
+use crate::scope::Call;
+
+/// See the page.
+pub static RULE: Rule =
+    Rule { code: "unknown-function", group: "names", page: include_str!("unknown_function.md"), check };
+
+fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    let dialect = subject.context.dialect;
+    for call in &subject.facts.calls {
+        if !is_unknown(call, subject) || !known_elsewhere(call, subject).is_empty() {
+            continue;
+        }
+        let name = &call.lower;
+        let near = nearest(name, dialect.functions.names().filter(|n| n.len() > 2));
+        // Where users can define functions and the schema does not list them, it may well exist.
+        let severity = if dialect.user_functions { Severity::Warning } else { Severity::Error };
+        out.push(
+            Finding::new(
+                "unknown-function",
+                severity,
+                subject.query.span(call.place),
+                name,
+                format!("{} has no function `{name}`{}", dialect.name, meant(near)),
+            )
+            .suggest(near.map(str::to_string))
+            .advise(format!(
+                "There is no function {name} in {}{}.",
+                dialect.name,
+                near.map_or(String::new(), |n| format!("; the nearest is {n}"))
+            )),
+        );
+    }
+}
+
+/// Whether neither the dialect, nor the schema, nor the policy knows the function.
+pub(crate) fn is_unknown(call: &Call<'_>, subject: &Subject<'_>) -> bool {
+    let name = call.lower.as_str();
+    let no_parentheses = call.node.is_some_and(|n| matches!(n.args, FunctionArguments::None));
+    call.known.is_none()
+        && !no_parentheses
+        && !subject.context.schema.is_some_and(|s| s.has_function(name))
+        && !subject.context.policy.allow_functions.iter().any(|f| f.eq_ignore_ascii_case(name))
+}
+
+/// Other dialects that have the function.
+pub(crate) fn known_elsewhere(call: &Call<'_>, subject: &Subject<'_>) -> Vec<&'static str> {
+    let own = subject.context.dialect;
+    DIALECTS.iter().filter(|d| ***d != *own && d.functions.get(&call.lower).is_some()).map(|d| d.name).collect()
+}

@@ -1,0 +1,40 @@
+#![doc = include_str!("unknown_table.md")]
+
+use crate::finding::{Finding, Severity};
+use crate::near::nearest;
+use crate::rules::names::meant;
+use crate::rules::{Rule, Subject};
+use crate::scope::TableMeaning;
+
+/// See the page.
+pub static RULE: Rule = Rule { code: "unknown-table", group: "names", page: include_str!("unknown_table.md"), check };
+
+fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    let Some(schema) = subject.context.schema else { return };
+    for table in subject.facts.tables.iter().filter(|t| matches!(t.meaning, TableMeaning::Unknown)) {
+        let name = table.name.0.last().and_then(|p| p.as_ident()).map_or("", |i| i.value.as_str());
+        let candidates =
+            schema.tables().iter().map(|t| t.name.as_str()).chain(subject.facts.ctes.iter().map(|c| c.value.as_str()));
+        let near = nearest(name, candidates);
+        let written = near.map(|n| subject.context.dialect.quoted(n));
+        let advice = match (&written, schema.tables().len()) {
+            (Some(near), _) => format!("There is no table {name}; the nearest is {near}."),
+            (None, 0..=30) => {
+                let all: Vec<&str> = schema.tables().iter().map(|t| t.name.as_str()).collect();
+                format!("There is no table {name}. Tables: {}.", all.join(", "))
+            }
+            (None, _) => format!("There is no table {name}; use only tables of the schema."),
+        };
+        out.push(
+            Finding::new(
+                "unknown-table",
+                Severity::Error,
+                subject.query.span(table.place),
+                name,
+                format!("there is no table `{name}`{}", meant(near)),
+            )
+            .suggest(written)
+            .advise(advice),
+        );
+    }
+}

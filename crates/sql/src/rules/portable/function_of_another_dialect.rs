@@ -1,0 +1,35 @@
+#![doc = include_str!("function_of_another_dialect.md")]
+
+use crate::finding::{Finding, Severity};
+use crate::rules::names::unknown_function::{is_unknown, known_elsewhere};
+use crate::rules::{Rule, Subject};
+
+/// See the page.
+pub static RULE: Rule = Rule {
+    code: "function-of-another-dialect",
+    group: "portable",
+    page: include_str!("function_of_another_dialect.md"),
+    check,
+};
+
+fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    let dialect = subject.context.dialect;
+    for call in subject.facts.calls.iter().filter(|c| is_unknown(c, subject)) {
+        let elsewhere = known_elsewhere(call, subject);
+        if elsewhere.is_empty() {
+            continue;
+        }
+        let name = call.lower.to_uppercase();
+        let owners = elsewhere.join(", ");
+        out.push(
+            Finding::new(
+                "function-of-another-dialect",
+                Severity::Error,
+                subject.query.span(call.place),
+                &call.lower,
+                format!("{} has no function {name} ({owners} has)", dialect.name),
+            )
+            .advise(format!("{name} does not exist in {}. {}", dialect.name, dialect.notes)),
+        );
+    }
+}

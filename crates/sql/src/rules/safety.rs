@@ -1,0 +1,9 @@
+//! What is not reading, and what may not be read.
+
+pub mod comments;
+pub mod forbidden_function;
+pub mod locking;
+pub mod many_statements;
+pub mod protected_table;
+pub mod too_deep;
+pub mod writes_data;

@@ -1,0 +1,10 @@
+//! Queries whose parts do not fit together.
+
+pub mod aggregate_in_where;
+pub mod fan_out;
+pub mod join_without_condition;
+pub mod missing_group_by;
+pub mod set_operation_arity;
+pub mod set_operation_types;
+pub mod subquery_many_columns;
+pub mod subquery_many_rows;

@@ -1,0 +1,57 @@
+#![doc = include_str!("aggregate_in_where.md")]
+
+use crate::finding::{Finding, Severity};
+use crate::rules::{Rule, Subject};
+use crate::scope::{Clause, Meaning};
+
+/// See the page.
+pub static RULE: Rule =
+    Rule { code: "aggregate-in-where", group: "shape", page: include_str!("aggregate_in_where.md"), check };
+
+fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    let facts = subject.facts;
+    for call in facts.calls.iter().filter(|c| c.aggregate) {
+        let misplaced = matches!(call.clause, Clause::Where | Clause::On | Clause::GroupBy);
+        // An aggregate over columns of an outer query belongs to that query, wherever it stands.
+        let outer = call.argument.column.is_some_and(|(s, _)| Some(facts.sources[s].block) != call.block);
+        if outer || !(misplaced || call.nested) {
+            continue;
+        }
+        let name = call.lower.to_uppercase();
+        let clause = call.clause.word();
+        let (message, advice) = if call.nested {
+            (
+                format!("{name} stands inside another aggregate"),
+                format!("Compute {name} in a subquery, then aggregate its result."),
+            )
+        } else if call.clause == Clause::GroupBy {
+            (format!("{name} cannot be used in GROUP BY"), "Group by plain columns, not by aggregates.".to_string())
+        } else {
+            (
+                format!("{name} cannot be used in {clause}: rows are not grouped yet"),
+                format!("Move the condition on {name} from {clause} to HAVING, or compare with a subquery."),
+            )
+        };
+        out.push(
+            Finding::new("aggregate-in-where", Severity::Error, subject.query.span(call.place), &call.lower, message)
+                .advise(advice),
+        );
+    }
+    for reference in &facts.references {
+        let Meaning::Alias(item) = reference.meaning else { continue };
+        let misplaced = matches!(reference.clause, Clause::Where | Clause::On | Clause::GroupBy);
+        if misplaced && subject.item_aggregates(reference.block, item) {
+            let (name, clause) = (&reference.name.value, reference.clause.word());
+            out.push(
+                Finding::new(
+                    "aggregate-in-where",
+                    Severity::Error,
+                    subject.query.span(reference.place),
+                    name,
+                    format!("`{name}` is an aggregate and cannot be used in {clause}"),
+                )
+                .advise(format!("{name} is an aggregate: filter it in HAVING, not in {clause}.")),
+            );
+        }
+    }
+}

@@ -1,0 +1,74 @@
+#![doc = include_str!("fan_out.md")]
+
+use sqlparser::ast::BinaryOperator;
+
+use crate::finding::{Finding, Severity};
+use crate::rules::{Rule, Subject};
+use crate::scope::{BlockId, Facts, SourceId};
+
+/// See the page.
+pub static RULE: Rule = Rule { code: "fan-out", group: "shape", page: include_str!("fan_out.md"), check };
+
+fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    let facts = subject.facts;
+    for call in facts.calls.iter().filter(|c| c.aggregate && !c.distinct && matches!(c.lower.as_str(), "sum" | "avg")) {
+        let (Some(block), Some((source, column))) = (call.block, call.argument.column) else { continue };
+        if facts.sources[source].block != block {
+            continue;
+        }
+        let Some(multiplier) = facts.blocks[block]
+            .sources
+            .iter()
+            .copied()
+            .find(|&other| other != source && multiplies(facts, block, source, other))
+        else {
+            continue;
+        };
+        let (table, other) = (facts.sources[source].called(), facts.sources[multiplier].called());
+        let name = facts.sources[source].column_names().get(column).copied().unwrap_or("").to_string();
+        out.push(
+            Finding::new(
+                "fan-out",
+                Severity::Warning,
+                subject.query.span(call.place),
+                &name,
+                format!(
+                    "a row of `{table}` meets many rows of `{other}`, so `{name}` is counted more than once in {}",
+                    call.lower.to_uppercase()
+                ),
+            )
+            .advise(format!(
+                "Aggregate {table}.{name} before joining {other}, or filter with EXISTS instead of joining it."
+            )),
+        );
+    }
+}
+
+/// Whether each row of one source can meet several of the other: they are joined on a key of the one that is not a key
+/// of the other.
+fn multiplies(facts: &Facts<'_>, block: BlockId, one: SourceId, many: SourceId) -> bool {
+    let (Some(one_table), Some(many_table)) = (facts.sources[one].table(), facts.sources[many].table()) else {
+        return false;
+    };
+    let mut one_columns: Vec<&str> = Vec::new();
+    let mut many_columns: Vec<&str> = Vec::new();
+    for o in
+        facts.operations.iter().filter(|o| o.block == Some(block) && o.required && *o.operator == BinaryOperator::Eq)
+    {
+        for (a, b) in [(o.left, o.right), (o.right, o.left)] {
+            match (a.column, b.column) {
+                (Some((s, i)), Some((t, j))) if s == one && t == many => {
+                    one_columns.push(&one_table.columns[i].name);
+                    many_columns.push(&many_table.columns[j].name);
+                }
+                // What is compared with a constant is fixed, and may complete a key.
+                (Some((s, i)), None) if s == many && b.literal.is_some() => {
+                    many_columns.push(&many_table.columns[i].name)
+                }
+                _ => {}
+            }
+        }
+    }
+    let has_keys = !many_table.primary_key.is_empty() || !many_table.unique.is_empty();
+    !one_columns.is_empty() && one_table.is_unique(&one_columns) && has_keys && !many_table.is_unique(&many_columns)
+}

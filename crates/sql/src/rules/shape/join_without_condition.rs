@@ -1,0 +1,49 @@
+#![doc = include_str!("join_without_condition.md")]
+
+use crate::finding::{Finding, Severity};
+use crate::rules::{Rule, Subject};
+use crate::scope::{Clause, JoinKind};
+
+/// See the page.
+pub static RULE: Rule =
+    Rule { code: "join-without-condition", group: "shape", page: include_str!("join_without_condition.md"), check };
+
+fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    let facts = subject.facts;
+    for (id, block) in facts.blocks.iter().enumerate() {
+        if block.sources.len() < 2 || block.sources.iter().any(|&s| s >= 64) {
+            continue;
+        }
+        // Conditions that mention two sources, directly or in expressions, tie them together.
+        let ties: Vec<u64> = facts
+            .operations
+            .iter()
+            .filter(|o| o.block == Some(id) && matches!(o.clause, Clause::On | Clause::Where))
+            .map(|o| o.left.touches | o.right.touches)
+            .filter(|t| t.count_ones() > 1)
+            .collect();
+        for (n, &s) in block.sources.iter().enumerate().skip(1) {
+            let source = &facts.sources[s];
+            let free =
+                matches!(source.join, JoinKind::Comma | JoinKind::Inner) && !source.has_condition && !source.single_row;
+            let before: u64 = block.sources[..n].iter().map(|&b| 1u64 << b).sum();
+            let one_row_before = block.sources[..n].iter().all(|&b| facts.sources[b].single_row);
+            let everything: u64 = block.sources.iter().map(|&b| 1u64 << b).sum();
+            let tied = ties.iter().any(|t| t & (1 << s) != 0 && t & (everything & !(1 << s)) != 0);
+            if !free || tied || one_row_before || before == 0 || block.merged_any(facts, s) {
+                continue;
+            }
+            let name = source.called();
+            out.push(
+                Finding::new(
+                    "join-without-condition",
+                    Severity::Warning,
+                    subject.query.span(source.place),
+                    name,
+                    format!("nothing ties `{name}` to the other tables: every row meets every row"),
+                )
+                .advise(format!("Join {name} with an ON condition over its key.")),
+            );
+        }
+    }
+}

@@ -1,0 +1,100 @@
+#![doc = include_str!("missing_group_by.md")]
+
+use sqlparser::ast::BinaryOperator;
+
+use crate::dialect::Grouping;
+use crate::finding::{Finding, Severity};
+use crate::rules::{Rule, Subject};
+use crate::scope::{BlockId, Clause, Facts, Meaning, SourceId};
+
+/// See the page.
+pub static RULE: Rule =
+    Rule { code: "missing-group-by", group: "shape", page: include_str!("missing_group_by.md"), check };
+
+fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    let facts = subject.facts;
+    for (id, block) in facts.blocks.iter().enumerate() {
+        if block.fancy_grouping || !(block.grouped || block.aggregates) {
+            continue;
+        }
+        let keys = fixed_by_keys(facts, id);
+        let loose = subject.context.dialect.grouping == Grouping::AnyRow;
+        if loose && picks_a_row(facts, id) {
+            continue;
+        }
+        for reference in facts.references.iter().filter(|r| r.block == id && !r.in_aggregate && !r.in_key) {
+            let Meaning::Column(source, column) = reference.meaning else { continue };
+            let clause_counts = matches!(reference.clause, Clause::Select | Clause::Having | Clause::OrderBy);
+            if !clause_counts || facts.sources[source].block != id || determined(subject, &keys, source, column) {
+                continue;
+            }
+            let severity = if loose { Severity::Warning } else { Severity::Error };
+            let span = subject.query.span(reference.place);
+            let name = subject.query.text(span);
+            let message = match (loose, block.grouped) {
+                (true, _) => format!("`{name}` is neither aggregated nor in GROUP BY: any row's value is taken"),
+                (false, true) => format!("`{name}` must be in GROUP BY or in an aggregate"),
+                (false, false) => format!("`{name}` stands beside an aggregate: GROUP BY is missing"),
+            };
+            out.push(
+                Finding::new("missing-group-by", severity, span, name, message)
+                    .advise(format!("Keep every aggregate and add {name} to GROUP BY.")),
+            );
+        }
+    }
+}
+
+/// In SQLite a bare column beside one MIN or MAX comes from the row that holds it: people rely on that.
+fn picks_a_row(facts: &Facts<'_>, block: BlockId) -> bool {
+    let mut calls = facts.calls.iter().filter(|c| c.block == Some(block) && c.aggregate);
+    matches!((calls.next(), calls.next()), (Some(only), None) if matches!(only.lower.as_str(), "min" | "max"))
+}
+
+/// Columns that have one value in each group: the keys, and what the joins make equal to them.
+fn fixed_by_keys(facts: &Facts<'_>, block: BlockId) -> Vec<(SourceId, usize)> {
+    let mut fixed: Vec<(SourceId, usize)> = facts
+        .references
+        .iter()
+        .filter(|r| r.block == block && r.in_key && r.clause == Clause::GroupBy)
+        .filter_map(|r| match r.meaning {
+            Meaning::Column(s, c) => Some((s, c)),
+            _ => None,
+        })
+        .collect();
+    let equal: Vec<_> = facts
+        .operations
+        .iter()
+        .filter(|o| o.block == Some(block) && o.required && *o.operator == BinaryOperator::Eq)
+        .collect();
+    loop {
+        let before = fixed.len();
+        for o in &equal {
+            for (a, b) in [(o.left, o.right), (o.right, o.left)] {
+                let known = b.column.is_some_and(|c| fixed.contains(&c)) || b.literal.is_some();
+                if let Some(a) = a.column.filter(|a| known && !fixed.contains(a)) {
+                    fixed.push(a);
+                }
+            }
+        }
+        if fixed.len() == before {
+            return fixed;
+        }
+    }
+}
+
+/// Whether a column has one value in each group: it is fixed, or a key of its table is.
+fn determined(subject: &Subject<'_>, fixed: &[(SourceId, usize)], source: SourceId, column: usize) -> bool {
+    if fixed.contains(&(source, column)) {
+        return true;
+    }
+    if subject.context.dialect.grouping == Grouping::Refused {
+        return false;
+    }
+    let Some(table) = subject.facts.sources[source].table() else {
+        // Nothing is known of the keys of a subquery.
+        return subject.context.dialect.grouping == Grouping::AnyRow && fixed.iter().any(|(s, _)| *s == source);
+    };
+    let names: Vec<&str> =
+        fixed.iter().filter(|(s, _)| *s == source).map(|(_, c)| table.columns[*c].name.as_str()).collect();
+    table.is_unique(&names)
+}

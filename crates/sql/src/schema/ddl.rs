@@ -1,0 +1,225 @@
+//! Tables out of `CREATE TABLE` text, as a dump or a migration holds it.
+
+use sqlparser::ast::{
+    AlterTableOperation, ColumnDef, ColumnOption, CommentObject, CreateTable, Expr, ForeignKeyConstraint, IndexColumn,
+    ObjectName, Statement, TableConstraint,
+};
+use sqlparser::parser::Parser;
+
+use super::{Column, ForeignKey, Table};
+use crate::dialect::Dialect;
+use crate::query;
+
+/// A `CREATE TABLE` that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("statement {number} (`{start}…`) cannot be read as {dialect}: {reason}")]
+pub struct DdlError {
+    number: usize,
+    start: String,
+    dialect: &'static str,
+    reason: String,
+}
+
+/// All tables of the text. Statements that create no table are passed over; a `CREATE TABLE` that does not parse is
+/// an error, because a schema with a table missing would call good queries wrong.
+pub(super) fn tables(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlError> {
+    let mut tables: Vec<Table> = Vec::new();
+    let mut created = 0;
+    for (number, statement) in query::split_statements(text).into_iter().enumerate() {
+        let wanted = starts_with_word(statement, "create")
+            || starts_with_word(statement, "alter")
+            || starts_with_word(statement, "comment");
+        if !wanted {
+            continue;
+        }
+        let creates_table = is_create_table(statement);
+        match Parser::new(dialect.grammar).try_with_sql(statement).and_then(|mut p| p.parse_statements()) {
+            Ok(parsed) => parsed.into_iter().for_each(|s| {
+                created += usize::from(matches!(s, Statement::CreateTable(_)));
+                add(&mut tables, s);
+            }),
+            Err(error) if creates_table => {
+                return Err(DdlError {
+                    number: number + 1,
+                    start: statement.chars().take(40).collect(),
+                    dialect: dialect.name,
+                    reason: error.to_string(),
+                });
+            }
+            Err(_) => {}
+        }
+    }
+    if created == 0 {
+        return Err(DdlError {
+            number: 1,
+            start: text.chars().take(40).collect(),
+            dialect: dialect.name,
+            reason: "there is no CREATE TABLE statement in it".into(),
+        });
+    }
+    Ok(tables)
+}
+
+fn without_comments(statement: &str) -> &str {
+    let mut rest = statement.trim_start();
+    loop {
+        if let Some(tail) = rest.strip_prefix("--") {
+            rest = tail.split_once('\n').map_or("", |(_, r)| r).trim_start();
+        } else if let Some(tail) = rest.strip_prefix("/*") {
+            rest = tail.split_once("*/").map_or("", |(_, r)| r).trim_start();
+        } else {
+            return rest;
+        }
+    }
+}
+
+fn starts_with_word(statement: &str, word: &str) -> bool {
+    without_comments(statement).get(..word.len()).is_some_and(|s| s.eq_ignore_ascii_case(word))
+}
+
+fn is_create_table(statement: &str) -> bool {
+    let words: Vec<String> = without_comments(statement).split_whitespace().take(4).map(str::to_lowercase).collect();
+    words.first().is_some_and(|w| w == "create")
+        && words.iter().skip(1).any(|w| w == "table")
+        && !words.iter().any(|w| w == "virtual")
+}
+
+fn add(tables: &mut Vec<Table>, statement: Statement) {
+    match statement {
+        Statement::CreateTable(create) => tables.push(table(create)),
+        Statement::AlterTable(alter) => {
+            let name = last(&alter.name);
+            let Some(table) = tables.iter_mut().find(|t| t.name == name) else { return };
+            for operation in alter.operations {
+                if let AlterTableOperation::AddConstraint { constraint, .. } = operation {
+                    constrain(table, constraint);
+                }
+            }
+        }
+        Statement::Comment { object_type, object_name, comment, .. } => {
+            comment_on(tables, object_type, &object_name, comment)
+        }
+        _ => {}
+    }
+}
+
+fn comment_on(tables: &mut [Table], kind: CommentObject, name: &ObjectName, comment: Option<String>) {
+    let parts: Vec<String> = name.0.iter().map(part).collect();
+    match (kind, parts.as_slice()) {
+        (CommentObject::Table, [.., table]) => {
+            if let Some(t) = tables.iter_mut().find(|t| &t.name == table) {
+                t.comment = comment;
+            }
+        }
+        (CommentObject::Column, [.., table, column]) => {
+            let found = tables.iter_mut().find(|t| &t.name == table);
+            if let Some(c) = found.and_then(|t| t.columns.iter_mut().find(|c| &c.name == column)) {
+                c.comment = comment;
+            }
+        }
+        _ => {}
+    }
+}
+
+fn table(create: CreateTable) -> Table {
+    let schema = (create.name.0.len() > 1).then(|| part(&create.name.0[create.name.0.len() - 2]));
+    let mut table = Table { name: last(&create.name), schema, ..Table::default() };
+    for definition in create.columns {
+        column(&mut table, definition);
+    }
+    for constraint in create.constraints {
+        constrain(&mut table, constraint);
+    }
+    table
+}
+
+fn column(table: &mut Table, definition: ColumnDef) {
+    let name = definition.name.value;
+    let type_name = definition.data_type.to_string();
+    let mut column = Column::new(&name, if type_name == "UNSPECIFIED" { String::new() } else { type_name });
+    for option in definition.options {
+        match option.option {
+            ColumnOption::NotNull => column.nullable = false,
+            ColumnOption::PrimaryKey(_) => {
+                column.nullable = false;
+                table.primary_key = vec![name.clone()];
+            }
+            ColumnOption::Unique(_) => table.unique.push(vec![name.clone()]),
+            ColumnOption::ForeignKey(key) => {
+                let key = foreign_key(vec![name.clone()], key);
+                table.foreign_keys.push(key);
+            }
+            ColumnOption::Comment(text) => column.comment = Some(text),
+            _ => {}
+        }
+    }
+    table.columns.push(column);
+}
+
+fn constrain(table: &mut Table, constraint: TableConstraint) {
+    match constraint {
+        TableConstraint::PrimaryKey(key) => table.primary_key = columns(&key.columns),
+        TableConstraint::Unique(key) => table.unique.push(columns(&key.columns)),
+        TableConstraint::ForeignKey(key) => {
+            let own = key.columns.iter().map(|c| c.value.clone()).collect();
+            let key = foreign_key(own, key);
+            table.foreign_keys.push(key);
+        }
+        _ => {}
+    }
+}
+
+fn foreign_key(columns: Vec<String>, key: ForeignKeyConstraint) -> ForeignKey {
+    ForeignKey {
+        columns,
+        table: last(&key.foreign_table),
+        references: key.referred_columns.into_iter().map(|c| c.value).collect(),
+        inferred: false,
+    }
+}
+
+fn columns(indexed: &[IndexColumn]) -> Vec<String> {
+    indexed
+        .iter()
+        .filter_map(|c| match &c.column.expr {
+            Expr::Identifier(ident) => Some(ident.value.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn part(part: &sqlparser::ast::ObjectNamePart) -> String {
+    part.as_ident().map(|i| i.value.clone()).unwrap_or_default()
+}
+
+fn last(name: &ObjectName) -> String {
+    name.0.last().map(part).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialect::{POSTGRES, SQLITE};
+    use crate::schema::Schema;
+
+    #[test]
+    fn keys_and_comments_are_read() {
+        let schema = Schema::from_ddl(
+            "-- a dump\nCREATE TABLE public.customers (id bigint NOT NULL, email text);\n\
+             ALTER TABLE ONLY public.customers ADD CONSTRAINT pk PRIMARY KEY (id);\n\
+             COMMENT ON COLUMN public.customers.email IS 'where bills go';\n\
+             SET search_path = public; INSERT INTO customers VALUES (1, 'a;b');",
+            &POSTGRES,
+        )
+        .unwrap();
+        let table = schema.table("customers").unwrap();
+        assert_eq!(table.primary_key, ["id"]);
+        assert_eq!(table.column("email").unwrap().comment.as_deref(), Some("where bills go"));
+    }
+
+    #[test]
+    fn text_without_tables_is_an_error() {
+        assert!(Schema::from_ddl("SELECT 1", &SQLITE).unwrap_err().to_string().contains("no CREATE TABLE"));
+        let broken = Schema::from_ddl("CREATE TABLE t (a int,, b)", &SQLITE).unwrap_err().to_string();
+        assert!(broken.contains("statement 1"), "{broken}");
+    }
+}

@@ -1,0 +1,549 @@
+//! Queries, set operations and SELECT blocks.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use sqlparser::ast::{
+    BinaryOperator, Cte as CteNode, Expr, Fetch, GroupByExpr, Ident, LimitClause, NamedWindowExpr, OrderBy,
+    OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, Value as Literal,
+    WildcardAdditionalOptions,
+};
+use sqlparser::tokenizer::Span as Place;
+
+use super::{
+    Arity, ArityKind, Block, BlockId, Clause, Columns, Cte, Item, JoinKind, Meaning, Output, Resolver, Shape, Spot,
+    Value,
+};
+use crate::dialect::{Feature, NameCase};
+use crate::schema::Type;
+
+/// What the body of a query gives, and the blocks that ORDER BY may look into.
+struct Body<'a> {
+    columns: Columns<'a>,
+    single_row: bool,
+    first_block: Option<BlockId>,
+    is_set_operation: bool,
+    blocks: Vec<BlockId>,
+}
+
+impl<'a> Resolver<'a> {
+    /// A query with its CTEs; `parent` is the block whose names it also sees.
+    pub(super) fn query(&mut self, query: &'a Query, parent: Option<BlockId>) -> Shape<'a> {
+        let (ctes, later) = (self.ctes.len(), self.later_ctes.len());
+        if let Some(with) = &query.with {
+            let recursive = with.recursive || self.dialect.recursion_needs_no_keyword;
+            if with.recursive {
+                self.later_ctes.extend(with.cte_tables.iter().map(|c| &c.alias.name));
+            }
+            for cte in &with.cte_tables {
+                self.cte(cte, recursive, parent);
+            }
+        }
+        let body = self.body(&query.body, parent);
+        if let Some(order_by) = &query.order_by {
+            self.order_by(order_by, &body);
+        }
+        let limited_to_one = self.limit(query, body.first_block);
+        let open = !query.pipe_operators.is_empty();
+        self.ctes.truncate(ctes);
+        self.later_ctes.truncate(later);
+        Shape {
+            columns: if open { Columns::Open } else { body.columns },
+            single_row: body.single_row || limited_to_one,
+        }
+    }
+
+    fn cte(&mut self, cte: &'a CteNode, recursive: bool, parent: Option<BlockId>) {
+        let name = &cte.alias.name;
+        self.facts.ctes.push(name);
+        if let (true, SetExpr::SetOperation { .. }) = (recursive, &*cte.query.body) {
+            return self.recursive_cte(cte, parent);
+        }
+        let shape = self.query(&cte.query, parent);
+        self.define(cte, shape.columns);
+    }
+
+    fn define(&mut self, cte: &'a CteNode, columns: Columns<'a>) {
+        let columns = if cte.alias.columns.is_empty() { columns } else { self.renamed(columns, &cte.alias) };
+        self.ctes.push(Cte { name: &cte.alias.name, columns });
+    }
+
+    /// The first part of the set operation says what the CTE's columns are; the others may read it.
+    fn recursive_cte(&mut self, cte: &'a CteNode, parent: Option<BlockId>) {
+        let (ctes, later) = (self.ctes.len(), self.later_ctes.len());
+        if let Some(with) = &cte.query.with {
+            for inner in &with.cte_tables {
+                self.cte(inner, with.recursive, parent);
+            }
+        }
+        let mut parts = Vec::new();
+        leaves(&cte.query.body, &mut parts);
+        let Some((first, rest)) = parts.split_first() else { return };
+        let mut body = self.body(first, parent);
+        self.define(cte, body.columns.clone());
+        let own = self.ctes.len() - 1;
+        for part in rest {
+            let right = self.body(part, parent);
+            self.compare_arity(&body.columns, &right.columns, part.span());
+            body.blocks.extend(right.blocks);
+        }
+        body.is_set_operation = true;
+        body.single_row = false;
+        if let Some(order_by) = &cte.query.order_by {
+            self.order_by(order_by, &body);
+        }
+        self.limit(&cte.query, body.first_block);
+        let this = self.ctes.swap_remove(own);
+        self.ctes.truncate(ctes);
+        self.later_ctes.truncate(later);
+        self.ctes.push(this);
+    }
+
+    fn body(&mut self, body: &'a SetExpr, parent: Option<BlockId>) -> Body<'a> {
+        match body {
+            SetExpr::Select(select) => {
+                let (block, columns, single_row) = self.select(select, parent);
+                Body { columns, single_row, first_block: Some(block), is_set_operation: false, blocks: vec![block] }
+            }
+            SetExpr::Query(query) => {
+                let shape = self.query(query, parent);
+                Body {
+                    columns: shape.columns,
+                    single_row: shape.single_row,
+                    first_block: None,
+                    is_set_operation: true,
+                    blocks: Vec::new(),
+                }
+            }
+            SetExpr::SetOperation { left, right, .. } => {
+                let mut left = self.body(left, parent);
+                let place = right.span();
+                let right = self.body(right, parent);
+                self.compare_arity(&left.columns, &right.columns, place);
+                left.blocks.extend(right.blocks);
+                let columns = match (&left.columns, &right.columns) {
+                    (Columns::Open, _) => Columns::Open,
+                    (known, _) => known.clone(),
+                };
+                Body {
+                    columns,
+                    single_row: false,
+                    first_block: left.first_block,
+                    is_set_operation: true,
+                    blocks: left.blocks,
+                }
+            }
+            SetExpr::Values(values) => {
+                let spot = Spot {
+                    block: parent,
+                    clause: Clause::Select,
+                    in_aggregate: false,
+                    in_key: false,
+                    required: false,
+                    inside: false,
+                };
+                let mut kinds: Vec<Type> = Vec::new();
+                for (n, row) in values.rows.iter().enumerate() {
+                    let row_kinds: Vec<Type> = row.content.iter().map(|e| self.expression(e, spot).kind).collect();
+                    if n == 0 {
+                        kinds = row_kinds;
+                    }
+                }
+                let outputs: Vec<Output<'a>> = kinds
+                    .into_iter()
+                    .enumerate()
+                    .map(|(i, kind)| Output {
+                        name: Some(Cow::Owned(format!("column{}", i + 1))),
+                        kind,
+                        origin: None,
+                        explicit: false,
+                    })
+                    .collect();
+                let single_row = values.rows.len() == 1;
+                Body {
+                    columns: Columns::Listed(Rc::from(outputs)),
+                    single_row,
+                    first_block: None,
+                    is_set_operation: true,
+                    blocks: Vec::new(),
+                }
+            }
+            // Statements that change data are refused before anyone asks what they give.
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) | SetExpr::Table(_) => {
+                Body {
+                    columns: Columns::Open,
+                    single_row: false,
+                    first_block: None,
+                    is_set_operation: true,
+                    blocks: Vec::new(),
+                }
+            }
+        }
+    }
+
+    fn compare_arity(&mut self, left: &Columns<'a>, right: &Columns<'a>, place: Place) {
+        if let (Some(left), Some(right)) = (width(left), width(right))
+            && left != right
+        {
+            self.facts.arities.push(Arity { kind: ArityKind::SetOperation, left, right, place });
+        }
+    }
+
+    pub(super) fn block(&mut self, parent: Option<BlockId>) -> BlockId {
+        self.facts.blocks.push(Block {
+            parent,
+            sources: Vec::new(),
+            merged: Vec::new(),
+            items: Vec::new(),
+            keys: Vec::new(),
+            grouped: false,
+            fancy_grouping: false,
+            aggregates: false,
+            distinct: false,
+            place: Place::empty(),
+            visible: 0..0,
+        });
+        self.facts.blocks.len() - 1
+    }
+
+    fn select(&mut self, select: &'a Select, parent: Option<BlockId>) -> (BlockId, Columns<'a>, bool) {
+        let block = self.block(parent);
+        self.facts.blocks[block].distinct = select.distinct.is_some();
+        self.facts.blocks[block].place = select.select_token.0.span;
+        self.from(&select.from, block);
+        for view in &select.lateral_views {
+            self.expression(&view.lateral_view, Spot::new(block, Clause::From));
+            let own = view.lateral_view_name.0.last().and_then(|p| p.as_ident());
+            let columns = if view.lateral_col_alias.is_empty() {
+                Columns::Open
+            } else {
+                Columns::Listed(
+                    view.lateral_col_alias
+                        .iter()
+                        .map(|c| Output { name: Some(self.actual(c)), kind: Type::Any, origin: None, explicit: true })
+                        .collect(),
+                )
+            };
+            self.source(columns, None, own, view.lateral_view_name.span(), JoinKind::Lateral, true, false, block);
+        }
+        self.facts.blocks[block].items = select.projection.iter().map(item).collect();
+        self.group_keys(select, block);
+
+        for condition in select.prewhere.iter().chain(&select.selection) {
+            self.expression(condition, Spot::new(block, Clause::Where));
+        }
+        if !select.connect_by.is_empty() {
+            // Hierarchical queries bring pseudo-columns of their own.
+            self.open_source(None, None, block);
+        }
+        if let GroupByExpr::Expressions(keys, _) = &select.group_by {
+            for key in keys {
+                self.group_key(key, block);
+            }
+        }
+        let columns = self.projection(select, block);
+        let clauses = [(&select.having, Clause::Having), (&select.qualify, Clause::Qualify)];
+        for (condition, clause) in clauses {
+            if let Some(condition) = condition {
+                self.expression(condition, Spot::new(block, clause));
+            }
+        }
+        if let Some(qualify) = &select.qualify {
+            self.feature(Feature::Qualify, qualify.span());
+        }
+        if let Some(sqlparser::ast::Distinct::On(keys)) = &select.distinct {
+            self.feature(Feature::DistinctOn, select.select_token.0.span);
+            keys.iter().for_each(|k| _ = self.expression(k, Spot::new(block, Clause::OrderBy)));
+        }
+        for expr in select.cluster_by.iter().chain(&select.distribute_by).chain(select.sort_by.iter().map(|s| &s.expr))
+        {
+            self.expression(expr, Spot::new(block, Clause::OrderBy));
+        }
+        for window in &select.named_window {
+            if let NamedWindowExpr::WindowSpec(spec) = &window.1 {
+                self.window(spec, Spot::new(block, Clause::Select));
+            }
+        }
+        let b = &self.facts.blocks[block];
+        let single_row = (b.aggregates && !b.grouped)
+            || (b.sources.is_empty() && select.selection.is_none())
+            || self.key_is_fixed(block);
+        (block, columns, single_row)
+    }
+
+    /// Whether WHERE fixes a unique key of the block's only table.
+    fn key_is_fixed(&self, block: BlockId) -> bool {
+        let [source] = self.facts.blocks[block].sources.as_slice() else { return false };
+        let Some(table) = self.facts.sources[*source].table() else { return false };
+        let mut fixed: Vec<&str> = Vec::new();
+        for o in self
+            .facts
+            .operations
+            .iter()
+            .filter(|o| o.block == Some(block) && o.required && *o.operator == BinaryOperator::Eq)
+        {
+            for (side, other) in [(o.left, o.right), (o.right, o.left)] {
+                if let Some((s, i)) = side.column.filter(|(s, _)| s == source)
+                    && other.touches & 1u64.checked_shl(s as u32).unwrap_or(0) == 0
+                {
+                    fixed.push(&table.columns[i].name);
+                }
+            }
+        }
+        table.is_unique(&fixed)
+    }
+
+    /// What the block groups by, with ordinals and aliases followed to the items they stand for.
+    fn group_keys(&mut self, select: &'a Select, block: BlockId) {
+        let GroupByExpr::Expressions(keys, modifiers) = &select.group_by else {
+            self.facts.blocks[block].grouped = true;
+            self.facts.blocks[block].fancy_grouping = true;
+            return;
+        };
+        let mut followed: Vec<&'a Expr> = Vec::new();
+        let mut fancy = !modifiers.is_empty();
+        for key in keys {
+            match key {
+                Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_) => fancy = true,
+                Expr::Tuple(members) => followed.extend(members),
+                Expr::Value(v) => {
+                    if let Literal::Number(n, _) = &v.value
+                        && let Ok(n) = n.parse::<usize>()
+                        && let Some(Some(e)) =
+                            n.checked_sub(1).and_then(|i| self.facts.blocks[block].items.get(i)).map(|i| i.expression)
+                    {
+                        followed.push(e);
+                    } else {
+                        fancy = true;
+                    }
+                }
+                Expr::Identifier(name) => {
+                    followed.push(key);
+                    if let Some(e) =
+                        self.alias(name, block, false).and_then(|i| self.facts.blocks[block].items[i].expression)
+                    {
+                        followed.push(e);
+                    }
+                }
+                _ => followed.push(key),
+            }
+        }
+        let b = &mut self.facts.blocks[block];
+        (b.keys, b.grouped, b.fancy_grouping) = (followed, !keys.is_empty() || fancy, fancy);
+    }
+
+    fn group_key(&mut self, key: &'a Expr, block: BlockId) {
+        let inside = !matches!(key, Expr::Identifier(_));
+        let spot = Spot { in_key: true, inside, ..Spot::new(block, Clause::GroupBy) };
+        match key {
+            Expr::GroupingSets(sets) | Expr::Cube(sets) | Expr::Rollup(sets) => {
+                self.feature(Feature::GroupingSets, key.span());
+                sets.iter().flatten().for_each(|e| _ = self.expression(e, spot));
+            }
+            _ => _ = self.expression(key, spot),
+        }
+    }
+
+    /// The SELECT list: walks it and says what it gives.
+    fn projection(&mut self, select: &'a Select, block: BlockId) -> Columns<'a> {
+        let spot = Spot::new(block, Clause::Select);
+        let mut outputs: Vec<Output<'a>> = Vec::with_capacity(select.projection.len());
+        let mut open = select.exclude.is_some() || select.value_table_mode.is_some();
+        for item in &select.projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let value = self.expression(expr, spot);
+                    outputs.push(self.output(self.unnamed(expr), value, false));
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    let value = self.expression(expr, spot);
+                    if alias.quote_style.is_none() && !self.dialect.reserved_behind_as {
+                        self.facts.plain_names.push(alias);
+                    }
+                    outputs.push(self.output(Some(self.actual(alias)), value, true));
+                }
+                SelectItem::ExprWithAliases { expr, .. } => {
+                    self.expression(expr, spot);
+                    open = true;
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                    match self.wildcard_of(name, spot) {
+                        Some(source) => open |= self.expand(source, options, &mut outputs),
+                        None => open = true,
+                    }
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), _) => {
+                    self.expression(expr, spot);
+                    open = true;
+                }
+                SelectItem::Wildcard(options) => {
+                    for source in self.facts.blocks[block].sources.clone() {
+                        open |= self.expand(source, options, &mut outputs);
+                    }
+                    open |= !self.facts.blocks[block].merged.is_empty();
+                }
+            }
+        }
+        if open { Columns::Open } else { Columns::Listed(Rc::from(outputs)) }
+    }
+
+    /// Adds the columns of a source; true if they are not known exactly.
+    fn expand(&self, source: usize, options: &WildcardAdditionalOptions, outputs: &mut Vec<Output<'a>>) -> bool {
+        let changed = options.opt_ilike.is_some()
+            || options.opt_exclude.is_some()
+            || options.opt_except.is_some()
+            || options.opt_replace.is_some()
+            || options.opt_rename.is_some();
+        match &self.facts.sources[source].columns {
+            _ if changed => return true,
+            Columns::Table(table) => outputs.extend(table.columns.iter().map(|c| Output {
+                name: Some(Cow::Borrowed(c.name.as_str())),
+                kind: c.kind(),
+                origin: Some((*table, c)),
+                explicit: false,
+            })),
+            Columns::Listed(listed) => outputs.extend(listed.iter().cloned()),
+            Columns::Open => return true,
+        }
+        false
+    }
+
+    fn output(&self, name: Option<Cow<'a, str>>, value: Value<'a>, explicit: bool) -> Output<'a> {
+        let origin = value.column.and_then(|(source, i)| self.facts.sources[source].origin(i));
+        Output { name, kind: value.kind, origin, explicit }
+    }
+
+    /// The name that a dialect gives to an item without AS; `None` where we do not know it.
+    fn unnamed(&self, expr: &'a Expr) -> Option<Cow<'a, str>> {
+        match expr {
+            Expr::Identifier(ident) => Some(self.actual(ident)),
+            Expr::CompoundIdentifier(parts) => parts.last().map(|p| self.actual(p)),
+            Expr::Function(f) if self.dialect.names == NameCase::LowerUnlessQuoted => {
+                Some(Cow::Owned(super::expression::function_name(&f.name)))
+            }
+            _ if self.dialect.names == NameCase::LowerUnlessQuoted => None,
+            other => Some(Cow::Owned(other.to_string())),
+        }
+    }
+
+    fn order_by(&mut self, order_by: &'a OrderBy, body: &Body<'a>) {
+        let OrderByKind::Expressions(terms) = &order_by.kind else { return };
+        for term in terms {
+            match (&term.expr, body.first_block) {
+                (Expr::Value(_), _) => {}
+                (Expr::Identifier(name), Some(block)) if !body.is_set_operation => {
+                    let implicit = self.dialect.aliases.order_by_finds_plain_columns;
+                    match self.alias(name, block, implicit) {
+                        Some(item) => {
+                            if name.quote_style.is_none() {
+                                self.facts.plain_names.push(name);
+                            }
+                            self.refer(
+                                None,
+                                name,
+                                block,
+                                Spot::new(block, Clause::OrderBy),
+                                Meaning::Alias(item),
+                                name.span,
+                            );
+                        }
+                        None => _ = self.expression(&term.expr, Spot::new(block, Clause::OrderBy)),
+                    }
+                }
+                (expr, Some(block)) if !body.is_set_operation => {
+                    _ = self.expression(expr, Spot::new(block, Clause::OrderBy))
+                }
+                (expr, _) => self.order_set_operation(expr, body),
+            }
+        }
+    }
+
+    /// ORDER BY behind a set operation sees the names of the result. SQLite also takes those of any part.
+    fn order_set_operation(&mut self, expr: &'a Expr, body: &Body<'a>) {
+        let names: Vec<&'a Ident> = match expr {
+            Expr::Identifier(name) => vec![name],
+            _ => Vec::new(),
+        };
+        let result_has = |name: &Ident| match &body.columns {
+            Columns::Open => true,
+            Columns::Table(table) => table.columns.iter().any(|c| self.same(name, &c.name)),
+            Columns::Listed(outputs) => outputs.iter().any(|o| o.name.as_ref().is_none_or(|n| self.same(name, n))),
+        };
+        if names.iter().any(|n| result_has(n)) {
+            return;
+        }
+        let part_has = |name: &Ident| body.blocks.iter().any(|&b| self.alias(name, b, true).is_some());
+        if names.iter().any(|n| part_has(n)) {
+            return;
+        }
+        if let Some(block) = body.first_block {
+            self.expression(expr, Spot::new(block, Clause::OrderBy));
+        }
+    }
+
+    /// LIMIT and OFFSET; true if at most one row is left.
+    fn limit(&mut self, query: &'a Query, block: Option<BlockId>) -> bool {
+        let spot =
+            Spot { block, clause: Clause::Limit, in_aggregate: false, in_key: false, required: false, inside: false };
+        let one = |e: Option<&Expr>| matches!(e, Some(Expr::Value(v)) if matches!(&v.value, Literal::Number(n, _) if n == "1"));
+        let fetched = matches!(&query.fetch, Some(Fetch { quantity, with_ties: false, percent: false }) if quantity.is_none() || one(quantity.as_ref()));
+        let limit = match &query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, offset, limit_by }) => {
+                for e in limit.iter().chain(offset.iter().map(|o| &o.value)).chain(limit_by) {
+                    self.expression(e, spot);
+                }
+                limit.as_ref()
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
+                self.expression(offset, spot);
+                self.expression(limit, spot);
+                Some(limit)
+            }
+            None => None,
+        };
+        fetched || one(limit)
+    }
+
+    /// Counts the columns of a subquery that stands where `wanted` values are wanted.
+    pub(super) fn expect_width(&mut self, columns: &Columns<'a>, wanted: usize, place: Place) {
+        if let Some(given) = width(columns).filter(|g| *g != wanted) {
+            self.facts.arities.push(Arity { kind: ArityKind::Subquery, left: wanted, right: given, place });
+        }
+    }
+}
+
+fn item<'a>(item: &'a SelectItem) -> Item<'a> {
+    match item {
+        SelectItem::ExprWithAlias { expr, alias } => Item { name: Some(alias), explicit: true, expression: Some(expr) },
+        SelectItem::UnnamedExpr(expr) => {
+            let name = match expr {
+                Expr::Identifier(ident) => Some(ident),
+                Expr::CompoundIdentifier(parts) => parts.last(),
+                _ => None,
+            };
+            Item { name, explicit: false, expression: Some(expr) }
+        }
+        SelectItem::ExprWithAliases { expr, .. } => Item { name: None, explicit: true, expression: Some(expr) },
+        SelectItem::QualifiedWildcard(..) | SelectItem::Wildcard(_) => {
+            Item { name: None, explicit: false, expression: None }
+        }
+    }
+}
+
+fn leaves<'a>(body: &'a SetExpr, out: &mut Vec<&'a SetExpr>) {
+    match body {
+        SetExpr::SetOperation { left, right, .. } => {
+            leaves(left, out);
+            leaves(right, out);
+        }
+        other => out.push(other),
+    }
+}
+
+pub(super) fn width(columns: &Columns) -> Option<usize> {
+    match columns {
+        Columns::Table(table) => Some(table.columns.len()),
+        Columns::Listed(outputs) => Some(outputs.len()),
+        Columns::Open => None,
+    }
+}

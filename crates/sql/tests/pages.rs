@@ -1,0 +1,183 @@
+//! Every rule's page is its test: each SQL block is reviewed against `pages/shop.sql` and must raise what the page says.
+//!
+//! Blocks of a page:
+//! - ```` ```sql [dialect] ````: a query; followed by
+//! - ```` ```finding ````: what the page's rule finds in it, a line each; without this block it must find nothing;
+//! - ```` ```advice ````: what a model is told, a line each;
+//! - ```` ```policy ````: JSON of the policy that the next query is held against;
+//! - ```` ```error dialect ````: `CODE message` lines of an engine, each of which must be classified as the page's rule.
+//!
+//! `QUERYMEND_BLESS=1` writes what was found into the pages instead of comparing it.
+
+// A test says what went wrong by panicking.
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+use querymend_sql::{Context, Dialect, EngineError, Policy, RULES, Rule, Schema, classify, dialect, review};
+
+struct Block {
+    tag: String,
+    text: String,
+    start: usize,
+    end: usize,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut out = Vec::new();
+    let mut open: Option<(String, usize)> = None;
+    let mut at = 0;
+    for line in page.split_inclusive('\n') {
+        if let Some(tag) = line.trim_end().strip_prefix("````").or_else(|| line.trim_end().strip_prefix("```")) {
+            match open.take() {
+                None => open = Some((tag.to_string(), at + line.len())),
+                Some((tag, start)) => {
+                    out.push(Block { tag, text: page[start..at].trim_end_matches('\n').to_string(), start, end: at })
+                }
+            }
+        }
+        at += line.len();
+    }
+    assert!(open.is_none(), "a block is not closed");
+    out
+}
+
+fn schema(dialect: &Dialect) -> Schema {
+    let ddl = include_str!("pages/shop.sql");
+    // Only the way names are quoted differs between dialects here.
+    let ddl = if dialect.grammar.is_delimited_identifier_start('"') { ddl.to_string() } else { ddl.replace('"', "`") };
+    Schema::from_ddl(&ddl, dialect).unwrap()
+}
+
+/// Runs a page and returns it with its finding and advice blocks as they should be.
+fn run(rule: &Rule, page: &str) -> (String, usize) {
+    let mut right = String::new();
+    let mut copied = 0;
+    let mut proofs = 0;
+    let mut policy = Policy::default();
+    let all = blocks(page);
+    for (i, block) in all.iter().enumerate() {
+        let mut words = block.tag.split_whitespace();
+        let (kind, name) = (words.next().unwrap_or(""), words.next());
+        match kind {
+            "policy" => {
+                policy = serde_json::from_str(&block.text).unwrap_or_else(|e| panic!("{}: policy: {e}", rule.code))
+            }
+            "error" => {
+                let dialect = Dialect::named(name.unwrap_or(""))
+                    .unwrap_or_else(|| panic!("{}: error block without a dialect", rule.code));
+                for line in block.text.lines() {
+                    let (code, message) = line.split_once(' ').unwrap_or((line, ""));
+                    let code = if code == "-" { "" } else { code };
+                    let found = classify(
+                        dialect,
+                        &EngineError { code: code.into(), message: message.into(), ..EngineError::default() },
+                    );
+                    assert_eq!(found.finding, rule.code, "{}: {line}", rule.code);
+                    proofs += 1;
+                }
+            }
+            "sql" => {
+                let dialect = name
+                    .map_or(Some(&dialect::SQLITE), Dialect::named)
+                    .unwrap_or_else(|| panic!("{}: {}", rule.code, block.tag));
+                let schema = schema(dialect);
+                let review = review(&block.text, &Context { schema: Some(&schema), dialect, policy: &policy });
+                policy = Policy::default();
+                let own: Vec<_> = review.findings.iter().filter(|f| f.code == rule.code).collect();
+                proofs += own.len();
+                let findings: Vec<String> = own
+                    .iter()
+                    .map(|f| {
+                        let (line, column) = review.line_column(f.span.start);
+                        format!("{}[{}] {line}:{column} {}", f.severity.word(), f.code, f.message)
+                    })
+                    .collect();
+                let mut advice: Vec<&str> = own.iter().map(|f| f.advice.as_str()).filter(|a| !a.is_empty()).collect();
+                advice.dedup();
+                let mut said = false;
+                for next in all[i + 1..].iter().take_while(|b| b.tag == "finding" || b.tag == "advice") {
+                    let text = if next.tag == "finding" { findings.join("\n") } else { advice.join("\n") };
+                    said |= next.tag == "finding";
+                    right.push_str(&page[copied..next.start]);
+                    right.push_str(&text);
+                    right.push('\n');
+                    copied = next.end;
+                }
+                assert!(
+                    said || findings.is_empty(),
+                    "{}: the page does not say that\n{}\nraises {findings:?}",
+                    rule.code,
+                    block.text
+                );
+                assert!(
+                    !said || !findings.is_empty(),
+                    "{}: nothing is found in\n{}\nbut {:?}",
+                    rule.code,
+                    block.text,
+                    review.findings
+                );
+                for finding in &own {
+                    assert!(
+                        finding.span.end <= review.source.len() && finding.span.start <= finding.span.end,
+                        "{finding:?}"
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+    right.push_str(&page[copied..]);
+    (right, proofs)
+}
+
+#[test]
+fn every_example_of_every_page_is_true() {
+    let bless = std::env::var_os("QUERYMEND_BLESS").is_some();
+    let mut wrong = Vec::new();
+    for rule in RULES {
+        let (right, proofs) = run(rule, rule.page);
+        assert!(proofs > 0, "the page of {} proves nothing", rule.code);
+        if right == rule.page {
+            continue;
+        }
+        if bless {
+            let path =
+                format!("{}/src/rules/{}/{}.md", env!("CARGO_MANIFEST_DIR"), rule.group, rule.code.replace('-', "_"));
+            std::fs::write(path, &right).unwrap();
+        } else {
+            let line = right.lines().zip(rule.page.lines()).find(|(a, b)| a != b);
+            wrong.push(format!("{}: {line:?} (found, page)", rule.code));
+        }
+    }
+    assert!(wrong.is_empty(), "pages that do not say what is found:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_page_has_the_parts_a_reader_needs() {
+    for rule in RULES {
+        let page = rule.page;
+        assert!(page.starts_with(&format!("# {}\n", rule.code)), "{}: the title is the code", rule.code);
+        assert!(rule.summary().len() > 20, "{}: {}", rule.code, rule.summary());
+        for heading in ["## How it is mended", "## How sure"] {
+            assert!(page.contains(heading), "{} has no {heading}", rule.code);
+        }
+    }
+}
+
+#[test]
+fn codes_are_unique_and_every_error_row_has_a_rule() {
+    for (i, rule) in RULES.iter().enumerate() {
+        assert!(RULES[..i].iter().all(|r| r.code != rule.code), "{} twice", rule.code);
+    }
+    for dialect in dialect::DIALECTS {
+        for row in dialect.errors {
+            assert!(
+                Rule::named(row.finding).is_some(),
+                "{}: {} {} → {}",
+                dialect.name,
+                row.code,
+                row.message,
+                row.finding
+            );
+        }
+    }
+}
