@@ -41,7 +41,11 @@ impl Against {
         let known = self.read()?;
         if let Some(schema) = &known.schema {
             let took = begun.elapsed().as_millis();
-            out.detail(&format!("read the schema: {} tables in {took} ms; dialect {}", schema.tables().len(), known.dialect.name));
+            out.detail(&format!(
+                "read the schema: {} tables in {took} ms; dialect {}",
+                schema.tables().len(),
+                known.dialect.name
+            ));
         }
         Ok(known)
     }

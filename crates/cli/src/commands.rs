@@ -2,3 +2,9 @@
 
 pub mod batch;
 pub mod check;
+pub mod completions;
+pub mod demo;
+pub mod dialects;
+pub mod explain;
+pub mod run;
+pub mod schema;

@@ -73,7 +73,12 @@ pub fn policy(path: Option<&Path>) -> Result<Policy, Failure> {
         // YAML has a value for "nothing", which is no policy; an empty file changes nothing.
         Ok(Policy::default())
     } else {
-        serde_saphyr::from_str(&text).map_err(|error| error.to_string())
+        // What follows the first line repeats the file.
+        serde_saphyr::from_str(&text).map_err(|error| {
+            let words = error.to_string();
+            let first = words.lines().next().unwrap_or_default();
+            first.strip_prefix("error: ").unwrap_or(first).to_string()
+        })
     };
     policy.map_err(|error| {
         Failure::new(format!("`{name}` is no policy: {error}")).hint(
@@ -86,11 +91,12 @@ pub fn policy(path: Option<&Path>) -> Result<Policy, Failure> {
 /// What cannot be read, and why.
 pub fn unreadable(name: &str, error: &io::Error) -> Failure {
     match error.kind() {
-        ErrorKind::NotFound => Failure::new(format!("there is no file `{name}`")).hint("check the spelling and the current folder"),
-        ErrorKind::IsADirectory => Failure::new(format!("`{name}` is a folder")).hint("name a file inside it"),
-        ErrorKind::PermissionDenied => {
-            Failure::new(format!("`{name}` may not be read")).hint("check the permissions of the file and of its folder")
+        ErrorKind::NotFound => {
+            Failure::new(format!("there is no file `{name}`")).hint("check the spelling and the current folder")
         }
+        ErrorKind::IsADirectory => Failure::new(format!("`{name}` is a folder")).hint("name a file inside it"),
+        ErrorKind::PermissionDenied => Failure::new(format!("`{name}` may not be read"))
+            .hint("check the permissions of the file and of its folder"),
         ErrorKind::FileTooLarge => Failure::new(format!("`{name}` is larger than {} MB", MOST_BYTES >> 20))
             .hint("give one query at a time; `querymend check --batch` reads many, line by line"),
         _ => Failure::new(format!("`{name}` cannot be read: {error}")).hint("check that it is a plain file or a pipe"),

@@ -27,6 +27,8 @@ pub struct Piece<'t> {
     pub column: usize,
     /// The finding, in bytes of `text`.
     pub marked: Range<usize>,
+    /// The beginning of the line is not there.
+    pub cut: bool,
 }
 
 impl<'t> Lines<'t> {
@@ -72,10 +74,11 @@ impl<'t> Lines<'t> {
             }
             end = end.min(to);
         }
+        let cut = !left.is_empty();
         let shown = visible(&self.text[from..to]);
         let marked = start - from + left.len()..end - from + left.len();
         let text = if left.is_empty() && right.is_empty() { shown } else { format!("{left}{shown}{right}").into() };
-        Piece { text, line, column, marked }
+        Piece { text, line, column, marked, cut }
     }
 
     fn line(&self, offset: usize) -> usize {

@@ -1,34 +1,43 @@
-//! The `querymend` command.
+//! The `querymend` command: reads the options, calls the command, ends with its exit code.
 
 mod against;
 mod commands;
 mod failure;
 mod input;
 mod lines;
+mod nearest;
 mod out;
 mod render;
 mod sarif;
+mod table;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::check;
+use crate::commands::{check, completions, demo, dialects, explain, run, schema};
 use crate::failure::Exit;
 use crate::out::{Color, Out};
 
-/// Finds and explains what is wrong with SQL before a database sees it, and runs only what is safe to run
+/// Querymend finds what is wrong with a SQL query before a database sees it, and runs only what cannot do harm
 #[derive(Debug, Parser)]
-#[command(name = "querymend", version)]
+#[command(
+    name = "querymend",
+    version,
+    after_help = "Examples:
+  querymend demo
+  querymend check --db querymend-demo.db --sql 'SELECT id, price FROM products'
+  querymend explain unknown-column"
+)]
 struct Querymend {
     /// When to use colour
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    #[arg(long, global = true, help_heading = "Global options", value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     color: Color,
     /// Say nothing but results and errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = "Global options")]
     quiet: bool,
     /// Say more about what is done
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, help_heading = "Global options", conflicts_with = "quiet")]
     verbose: bool,
     #[command(subcommand)]
     command: Command,
@@ -37,6 +46,16 @@ struct Querymend {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Check),
+    Explain(explain::Explain),
+    Schema(schema::ShowSchema),
+    Run(run::Run),
+    Demo(demo::Demo),
+    /// List the dialects and the names they go by
+    #[command(after_help = "Examples:\n  querymend dialects\n  querymend check --dialect postgres query.sql")]
+    Dialects,
+    Completions(completions::Completions),
+    #[command(hide = true)]
+    Man(completions::Man),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +63,13 @@ fn main() -> ExitCode {
     let mut out = Out::new(querymend.color, querymend.quiet, querymend.verbose);
     let outcome = match &querymend.command {
         Command::Check(check) => check::run(check, &mut out),
+        Command::Explain(explain) => explain::run(explain, &mut out),
+        Command::Schema(show) => schema::run(show, &mut out),
+        Command::Run(run) => run::run(run, &mut out),
+        Command::Demo(demo) => demo::run(demo, &mut out),
+        Command::Dialects => dialects::run(&mut out),
+        Command::Completions(shell) => completions::run(shell, Querymend::command(), &mut out),
+        Command::Man(man) => completions::man(man, Querymend::command(), &mut out),
     };
     let exit = outcome.and_then(|exit| out.flush().map(|()| exit)).unwrap_or_else(|failure| {
         out.flush().ok();

@@ -29,11 +29,15 @@ fn finding(name: &str, lines: &Lines<'_>, finding: &Finding, color: bool) -> Str
     if piece.text.trim().is_empty() {
         group = group.element(Origin::path(name));
     } else {
-        group = group.element(Origin::path(name).line(piece.line).char_column(piece.column)).element(
-            Snippet::source(piece.text)
-                .line_start(piece.line)
-                .annotation(AnnotationKind::Primary.span(piece.marked)),
-        );
+        let mut snippet =
+            Snippet::source(piece.text).line_start(piece.line).annotation(AnnotationKind::Primary.span(piece.marked));
+        if piece.cut {
+            // The renderer would count columns from the cut.
+            group = group.element(Origin::path(name).line(piece.line).char_column(piece.column));
+        } else {
+            snippet = snippet.path(name);
+        }
+        group = group.element(snippet);
     }
     if let Some(suggestion) = &finding.suggestion {
         group = group.element(Level::HELP.message(format!("write `{}`", one_line(suggestion))));
@@ -55,7 +59,11 @@ pub fn extracted(extracted: &Extracted) -> String {
     let aliases: Vec<String> = extracted
         .aliases
         .iter()
-        .map(|(alias, table)| if table.is_empty() { format!("{alias} = (subquery)") } else { format!("{alias} = {table}") })
+        .map(
+            |(alias, table)| {
+                if table.is_empty() { format!("{alias} = (subquery)") } else { format!("{alias} = {table}") }
+            },
+        )
         .collect();
     let sql: String = extracted.sql.trim().lines().map(|line| format!("  {}\n", one_line(line))).collect();
     format!(
@@ -95,4 +103,63 @@ pub fn one_line(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use querymend_sql::Span;
+
+    fn shown(text: &str, span: (usize, usize)) -> String {
+        let finding = Finding::new("a-code", Severity::Warning, Span::new(span.0, span.1), "", "what\n is wrong");
+        findings("q.sql", text, &[finding], false)
+    }
+
+    #[test]
+    fn an_empty_span_is_marked_with_one_sign() {
+        let expected = "warning[a-code]: what\\n is wrong\n --> q.sql:1:9\n  |\n1 | SELECT a\n  |         ^\n";
+        assert_eq!(shown("SELECT a", (8, 8)), expected);
+        // Behind the last line break there is nothing to show.
+        assert_eq!(shown("SELECT a\n", (9, 9)), "warning[a-code]: what\\n is wrong\n--> q.sql\n");
+    }
+
+    #[test]
+    fn a_span_over_lines_is_drawn_beside_them() {
+        let shown = shown("SELECT 1,\r\n  (2 +\r\n  é)\r\n", (13, 24));
+        let expected = "\
+warning[a-code]: what\\n is wrong
+ --> q.sql:2:3
+  |
+2 | /   (2 +
+3 | |   é)
+  | |____^
+";
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn wide_characters_and_tabs_keep_the_marks_in_place() {
+        let text = "SELECT\t'日本é', x";
+        let at = text.find('x').unwrap();
+        let shown = shown(text, (at, at + 1));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!((lines[1], lines[3]), (" --> q.sql:1:15", "1 | SELECT    '日本é', x"));
+        // Two columns for each of the two wide characters, four for the tab.
+        assert_eq!(lines[4], format!("  | {}^", " ".repeat(6 + 4 + 1 + 2 + 2 + 1 + 1 + 2)));
+    }
+
+    #[test]
+    fn a_long_line_is_cut_but_its_place_is_not() {
+        let text = format!("SELECT {}needle", "x, ".repeat(3_000));
+        let at = text.find("needle").unwrap();
+        let shown = shown(&text, (at, at + 6));
+        assert!(shown.contains(&format!("--> q.sql:1:{}", at + 1)), "{shown}");
+        assert!(shown.contains("needle") && shown.contains("^^^^^^") && shown.len() < 1_500, "{shown}");
+    }
+
+    #[test]
+    fn a_hundred_findings_are_enough() {
+        let one = Finding::new("a-code", Severity::Info, Span::new(0, 1), "", "x");
+        assert!(findings("q", "ab", &vec![one; 250], false).ends_with("… and 150 more findings\n"));
+    }
 }

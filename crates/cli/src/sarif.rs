@@ -110,11 +110,9 @@ fn uri(name: &str) -> String {
 mod tests {
     #[test]
     fn paths_become_uris() {
-        for (path, uri) in [
-            ("queries/a b.sql", "queries/a%20b.sql"),
-            ("/data/ü.sql", "file:///data/%C3%BC.sql"),
-            ("<stdin>", "stdin"),
-        ] {
+        for (path, uri) in
+            [("queries/a b.sql", "queries/a%20b.sql"), ("/data/ü.sql", "file:///data/%C3%BC.sql"), ("<stdin>", "stdin")]
+        {
             assert_eq!(super::uri(path), uri);
         }
     }

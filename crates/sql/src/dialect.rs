@@ -141,6 +141,8 @@ pub struct Dialect {
     pub qualified_names_look_outward: bool,
     /// GROUP BY and ORDER BY of a subquery see the columns of the queries around it.
     pub grouping_sees_outer: bool,
+    /// ORDER BY behind a set operation takes names of the result only, no expressions.
+    pub set_order_by_names_only: bool,
     /// The name of a table is also the value of its whole row.
     pub rows_are_values: bool,
     /// Two columns of one name in one derived table are told apart silently.
@@ -171,6 +173,8 @@ pub struct Dialect {
     pub system_tables: &'static [&'static str],
     /// System tables that hold secrets; never read.
     pub secret_tables: &'static [&'static str],
+    /// Schemas under which the engine reads files and other databases: `parquet.`/path``.
+    pub file_schemas: &'static [&'static str],
     /// Syntax of other dialects that it does not understand.
     pub lacks: &'static [Feature],
     /// Functions of the vendor.

@@ -50,15 +50,18 @@ impl Default for Policy {
 impl Policy {
     /// Whether a table may be read; names are compared without case.
     pub fn allows_table(&self, schema: Option<&str>, table: &str) -> bool {
-        let named = |pattern: &String| fits(pattern, schema, table);
-        !self.deny_tables.iter().any(named) && (self.allow_tables.is_empty() || self.allow_tables.iter().any(named))
+        // A table without a schema may be in any: it is denied if one of them is, and allowed only by its own name.
+        let denied = self.deny_tables.iter().any(|p| fits(p, schema, table, schema.is_none()));
+        let allowed = self.allow_tables.is_empty() || self.allow_tables.iter().any(|p| fits(p, schema, table, false));
+        allowed && !denied
     }
 }
 
-fn fits(pattern: &str, schema: Option<&str>, table: &str) -> bool {
+fn fits(pattern: &str, schema: Option<&str>, table: &str, any_schema: bool) -> bool {
     match pattern.rsplit_once('.') {
         Some((s, t)) => {
-            schema.is_some_and(|x| x.eq_ignore_ascii_case(s)) && (t == "*" || t.eq_ignore_ascii_case(table))
+            let same = any_schema && t != "*" || schema.is_some_and(|x| x.eq_ignore_ascii_case(s));
+            same && (t == "*" || t.eq_ignore_ascii_case(table))
         }
         None => pattern == "*" || pattern.eq_ignore_ascii_case(table),
     }
@@ -72,12 +75,13 @@ mod tests {
     fn deny_wins_over_allow() {
         let policy = Policy {
             allow_tables: vec!["sales.*".into(), "people".into()],
-            deny_tables: vec!["salaries".into()],
+            deny_tables: vec!["salaries".into(), "hr.people".into()],
             ..Policy::default()
         };
         for (schema, table, allowed) in [
             (Some("sales"), "orders", true),
-            (None, "People", true),
+            (None, "People", false),
+            (Some("public"), "People", true),
             (Some("sales"), "salaries", false),
             (None, "orders", false),
         ] {

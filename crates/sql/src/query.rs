@@ -112,6 +112,7 @@ impl Query {
                 }
             }
             Err(Stop::TooMuch(why)) => query.failure = Some(Failure::TooMuch(why)),
+            Err(Stop::Syntax(_)) if !salvage::mentions_sql(&query.sql) => query.failure = Some(Failure::Empty),
             Err(Stop::Syntax(stop)) => {
                 let at = query.word_at(stop.at);
                 query.failure = Some(Failure::Syntax { message: stop.message, at });
@@ -208,17 +209,16 @@ pub(crate) enum Stop {
 /// to the left, and whoever walks or drops the tree needs a stack that deep. SQLite's own limit is 1,000.
 const LONGEST_CHAIN: usize = 3_000;
 
+/// The most words a query may have. Each is looked up among the others, so the work grows with their square; lists of
+/// literals are not words.
+const MOST_WORDS: usize = 10_000;
+
 /// How often the parser may call itself; it grows its stack as it goes.
 const PARSER_DEPTH: usize = 400;
 
 pub(crate) fn parse(sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Parsed, Stop> {
     if let Some(nul) = sql.find('\0') {
-        let before = &sql[..nul];
-        let at = Location::new(
-            before.matches('\n').count() as u64 + 1,
-            before.rsplit('\n').next().map_or(0, |l| l.chars().count()) as u64 + 1,
-        );
-        return Err(Stop::Syntax(SyntaxStop { message: "there is a NUL byte in the text".into(), at }));
+        return Err(Stop::Syntax(SyntaxStop { message: "there is a NUL byte in the text".into(), at: location(sql, nul) }));
     }
     let tokens = Tokenizer::new(dialect.grammar, sql)
         .tokenize_with_location()
@@ -228,7 +228,7 @@ pub(crate) fn parse(sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Par
         .with_recursion_limit(PARSER_DEPTH)
         .with_tokens_with_locations(tokens)
         .parse_statements()
-        .map_err(stop)?;
+        .map_err(|e| stop(e, sql))?;
     Ok(Parsed { statements, comments })
 }
 
@@ -236,8 +236,15 @@ pub(crate) fn parse(sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Par
 fn scan(tokens: &[TokenWithSpan], sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Vec<(Place, bool)>, Stop> {
     let mut comments = Vec::new();
     let mut chains = vec![0usize];
+    let mut words = 0;
     for token in tokens {
         match &token.token {
+            Token::Word(_) => {
+                words += 1;
+                if words > MOST_WORDS {
+                    return Err(Stop::TooMuch(format!("it has more than {MOST_WORDS} words")));
+                }
+            }
             Token::LParen | Token::LBracket | Token::LBrace => {
                 chains.push(0);
                 if chains.len() > policy.max_depth {
@@ -251,9 +258,8 @@ fn scan(tokens: &[TokenWithSpan], sql: &str, dialect: &Dialect, policy: &Policy)
                 }
             }
             Token::Whitespace(Whitespace::SingleLineComment { .. }) => comments.push((token.span, false)),
-            Token::Whitespace(Whitespace::MultiLineComment(text)) => {
-                comments.push((token.span, text.starts_with('!') || text.starts_with("M!")))
-            }
+            Token::Whitespace(Whitespace::MultiLineComment(_)) => comments.push((token.span, false)),
+
             Token::Whitespace(_) => continue,
             _ => {}
         }
@@ -266,6 +272,9 @@ fn scan(tokens: &[TokenWithSpan], sql: &str, dialect: &Dialect, policy: &Policy)
             }
         }
     }
+    if let Some(at) = unicode_name(tokens) {
+        return Err(Stop::Syntax(SyntaxStop { message: "names with Unicode escapes (U&\"…\") are not read".into(), at }));
+    }
     if dialect.grammar.supports_multiline_comment_hints() {
         // The tokenizer opens such comments and gives their inside as SQL, so they are looked for in the text itself.
         comments.extend(executable_comments(sql));
@@ -273,32 +282,40 @@ fn scan(tokens: &[TokenWithSpan], sql: &str, dialect: &Dialect, policy: &Policy)
     Ok(comments)
 }
 
+/// `U&"pg\005fsleep"` is one name to some engines, and three tokens to the parser.
+fn unicode_name(tokens: &[TokenWithSpan]) -> Option<Location> {
+    tokens.windows(3).find_map(|t| {
+        let is_u = matches!(&t[0].token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("u"));
+        let quoted = match &t[2].token {
+            Token::Word(w) => w.quote_style.is_some(),
+            Token::DoubleQuotedString(_) | Token::SingleQuotedString(_) => true,
+            _ => false,
+        };
+        (is_u && t[1].token == Token::Ampersand && quoted).then_some(t[0].span.start)
+    })
+}
+
+/// Fails closed: such a mark inside a literal counts as well, since what a literal is depends on the server's settings.
 fn executable_comments(sql: &str) -> Vec<(Place, bool)> {
-    if !sql.contains("/*!") && !sql.contains("/*M!") {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
-    for (start, end) in pieces(sql).filter(|p| p.kind == PieceKind::BlockComment).map(|p| (p.start, p.end)) {
-        if sql[start..].starts_with("/*!") || sql[start..].starts_with("/*M!") {
-            let location = |offset: usize| {
-                let before = &sql[..offset];
-                let line = before.rsplit('\n').next().unwrap_or("");
-                Location::new(before.matches('\n').count() as u64 + 1, line.chars().count() as u64 + 1)
-            };
-            found.push((Place::new(location(start), location(end)), true));
-        }
-    }
-    found
+    let marks = ["/*!", "/*M!"].into_iter().flat_map(|mark| sql.match_indices(mark));
+    marks.map(|(start, mark)| (Place::new(location(sql, start), location(sql, start + mark.len())), true)).collect()
+}
+
+fn location(text: &str, offset: usize) -> Location {
+    let before = &text[..offset];
+    let line = before.rsplit('\n').next().unwrap_or("");
+    Location::new(before.matches('\n').count() as u64 + 1, line.chars().count() as u64 + 1)
 }
 
 /// The parser tells the place only in its message: `… at Line: 1, Column: 8`.
-fn stop(error: sqlparser::parser::ParserError) -> Stop {
+fn stop(error: sqlparser::parser::ParserError, sql: &str) -> Stop {
     use sqlparser::parser::ParserError::{ParserError, RecursionLimitExceeded, TokenizerError};
     let text = match error {
         RecursionLimitExceeded => return Stop::TooMuch("it is nested too deep".into()),
         ParserError(text) | TokenizerError(text) => text,
     };
-    let mut at = Location::new(1, 1);
+    // Without a place it stopped at the end.
+    let mut at = location(sql, sql.trim_end().len());
     let mut message = text.clone();
     if let Some(i) = text.rfind(" at Line: ") {
         let mut numbers = text[i + 10..].split(", Column: ").map(|n| n.trim().parse::<u64>());
@@ -389,6 +406,24 @@ fn quote_end(bytes: &[u8], at: usize) -> usize {
         i += 1;
     }
     bytes.len()
+}
+
+/// Where each statement of a script begins, behind white space and comments.
+pub(crate) fn statement_starts(text: &str) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut open = false;
+    for piece in pieces(text) {
+        let code = &text[piece.start..piece.end];
+        match piece.kind {
+            PieceKind::Semicolon => open = false,
+            PieceKind::Code | PieceKind::Quoted if !open && !code.trim().is_empty() => {
+                starts.push(piece.start + code.len() - code.trim_start().len());
+                open = true;
+            }
+            PieceKind::Code | PieceKind::Quoted | PieceKind::LineComment | PieceKind::BlockComment => {}
+        }
+    }
+    starts
 }
 
 /// The statements of a script, told apart by semicolons outside of quotes and comments.

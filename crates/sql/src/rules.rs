@@ -104,6 +104,7 @@ pub static RULES: &[&Rule] = &[
     &names::wrong_quotes::RULE,
     // Types.
     &types::compared_types::RULE,
+    &types::argument_types::RULE,
     &types::date_format::RULE,
     &types::integer_division::RULE,
     &types::division_by_zero::RULE,
@@ -115,6 +116,7 @@ pub static RULES: &[&Rule] = &[
     &shape::fan_out::RULE,
     &shape::set_operation_arity::RULE,
     &shape::set_operation_types::RULE,
+    &shape::set_operation_order::RULE,
     &shape::subquery_many_rows::RULE,
     &shape::subquery_many_columns::RULE,
     // From one dialect to another.

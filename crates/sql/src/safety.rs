@@ -5,27 +5,32 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, ObjectName, Query, Select, SetExpr, Spanned, Statement, TableFactor, Visit, Visitor};
+use sqlparser::ast::{BinaryOperator, Expr, ObjectName, Query, Select, SetExpr, Spanned, Statement, TableFactor, Visit, Visitor};
 use sqlparser::tokenizer::Span as Place;
 
-/// Something that is not reading.
+/// Something that is not reading, or that may turn out not to be.
 #[derive(Debug)]
 pub(crate) enum Hazard {
-    /// A statement or clause that writes, defines, controls or configures; what it is called.
+    /// A statement that is no query; its place among the statements of the text.
+    Statement(usize),
+    /// A statement inside another, or a clause, that writes or sets something: what it is called, and where it stands.
     Writes(String, Place),
     /// `FOR UPDATE`, `FOR SHARE`.
     Locks(Place),
     /// A function call by its last, lower-case name.
     Calls(String, Place),
-    /// A name in FROM without arguments, which may still be a table function.
+    /// A function that stands in FROM, by its last, lower-case name.
+    CallsInFrom(String, Place),
+    /// A name in FROM without arguments, which may still be a function.
     Names(String, Place),
     /// `TABLE t`, whose name the parser gives only as text.
     BareTable(String),
 }
 
 pub(crate) fn hazards(statements: &[Statement]) -> Vec<Hazard> {
-    let mut walk = Walk { found: Vec::new() };
-    for statement in statements {
+    let mut walk = Walk { found: Vec::new(), depth: 0, statement: 0 };
+    for (i, statement) in statements.iter().enumerate() {
+        walk.statement = i;
         let _: ControlFlow<()> = statement.visit(&mut walk);
     }
     walk.found
@@ -33,15 +38,12 @@ pub(crate) fn hazards(statements: &[Statement]) -> Vec<Hazard> {
 
 struct Walk {
     found: Vec<Hazard>,
+    /// How many statements are around the present one.
+    depth: usize,
+    statement: usize,
 }
 
 impl Walk {
-    fn call(&mut self, name: &ObjectName) {
-        if let Some(last) = name.0.last().and_then(|p| p.as_ident()) {
-            self.found.push(Hazard::Calls(last.value.to_lowercase(), name.span()));
-        }
-    }
-
     fn body(&mut self, body: &SetExpr) {
         match body {
             SetExpr::SetOperation { left, right, .. } => {
@@ -49,9 +51,8 @@ impl Walk {
                 self.body(right);
             }
             SetExpr::Table(table) => self.found.push(Hazard::BareTable(table.table_name.clone().unwrap_or_default())),
-            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
-                // The statement inside is visited on its own and refused there.
-            }
+            // A statement that writes is visited on its own and refused there.
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {}
             SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::Values(_) => {}
         }
     }
@@ -62,10 +63,17 @@ impl Visitor for Walk {
 
     fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
         match statement {
-            Statement::Query(_) => {}
-            Statement::Explain { statement: inner, .. } if matches!(**inner, Statement::Query(_)) => {}
+            // EXPLAIN is as harmless as what it explains, which is visited next.
+            Statement::Query(_) | Statement::Explain { .. } => {}
+            _ if self.depth == 0 => self.found.push(Hazard::Statement(self.statement)),
             other => self.found.push(Hazard::Writes(verb(other), other.span())),
         }
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_statement(&mut self, _: &Statement) -> ControlFlow<()> {
+        self.depth -= 1;
         ControlFlow::Continue(())
     }
 
@@ -88,20 +96,24 @@ impl Visitor for Walk {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        if let Expr::Function(call) = expr {
-            self.call(&call.name);
+        match expr {
+            Expr::Function(call) => {
+                self.found.extend(last(&call.name).map(|name| Hazard::Calls(name, call.name.span())));
+            }
+            // MySQL sets session variables in the middle of a query.
+            Expr::BinaryOp { op: BinaryOperator::Assignment, .. } => self.found.push(Hazard::Writes(":=".into(), expr.span())),
+            _ => {}
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         match factor {
-            TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => self.call(name),
-            // A table function without arguments may be written like a table.
+            TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
+                self.found.extend(last(name).map(|n| Hazard::CallsInFrom(n, name.span())));
+            }
             TableFactor::Table { name, args: None, .. } => {
-                if let Some(last) = name.0.last().and_then(|p| p.as_ident()) {
-                    self.found.push(Hazard::Names(last.value.to_lowercase(), name.span()));
-                }
+                self.found.extend(last(name).map(|n| Hazard::Names(n, name.span())));
             }
             _ => {}
         }
@@ -109,13 +121,11 @@ impl Visitor for Walk {
     }
 }
 
-/// The first words of a statement, as far as they say what it does.
+fn last(name: &ObjectName) -> Option<String> {
+    name.0.last().and_then(|p| p.as_ident()).map(|i| i.value.to_lowercase())
+}
+
+/// The first word of a statement.
 fn verb(statement: &Statement) -> String {
-    let text = statement.to_string();
-    let words: Vec<&str> = text.split_whitespace().take(2).collect();
-    let first = words.first().copied().unwrap_or("").to_ascii_uppercase();
-    match first.as_str() {
-        "CREATE" | "ALTER" | "DROP" | "EXPLAIN" => words.join(" ").to_ascii_uppercase(),
-        _ => first.trim_end_matches(|c: char| !c.is_ascii_alphabetic()).to_string(),
-    }
+    statement.to_string().split_whitespace().next().unwrap_or("").to_ascii_uppercase()
 }

@@ -33,7 +33,7 @@ pub(crate) fn trailing_semicolon(text: &str) -> Option<Step> {
 /// A query on one line whose comment runs to its end: line ends were lost, and the comment has swallowed the clauses
 /// behind it. It parses all the same, so this is looked for even then.
 pub(crate) fn swallowed_clauses(text: &str, parses: &dyn Fn(&str) -> bool) -> Vec<Step> {
-    if text.trim().contains('\n') || !text.contains("--") {
+    if text.trim().contains('\n') || !text.contains("--") || !starts_like_sql(text) {
         return Vec::new();
     }
     let mut draft = Draft { text, start: 0, end: text.len(), steps: Vec::new() };
@@ -221,7 +221,7 @@ fn open_fence(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) {
         let best = blocks.iter().find(|(s, e)| parses(&draft.text[*s..*e]) && !draft.text[*s..*e].trim().is_empty());
         let best = best.or_else(|| blocks.iter().find(|(s, e)| starts_like_sql(&draft.text[*s..*e]))).copied();
         if let Some((start, end)) = best {
-            if hides_a_write(&draft.text[draft.start..start]) {
+            if hides_a_statement(&draft.text[draft.start..start]) || hides_a_statement(&draft.text[end..draft.end]) {
                 return;
             }
             draft.narrow("code-fence", start, end);
@@ -390,6 +390,9 @@ const OTHER_STATEMENTS: &[&str] = &[
     "lock",
     "declare",
     "upsert",
+    "from",
+    "table",
+    "values",
     "rename",
     "savepoint",
     "start",
@@ -403,16 +406,33 @@ const OTHER_STATEMENTS: &[&str] = &[
     "notify",
 ];
 
-/// Whether text that would be cut away holds a statement that changes something. Such text is never cut: the reviewer
-/// must see it.
-fn hides_a_write(text: &str) -> bool {
-    text.split(['\n', ';']).any(|line| {
-        let line = line
-            .trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '(' | '-' | '*' | '>' | '`' | '#' | '/'));
-        let word: String =
-            line.chars().take_while(|c| c.is_ascii_alphabetic()).collect::<String>().to_ascii_lowercase();
+/// Words that, following each other, are a statement wherever they stand.
+const PHRASES: &[&str] = &[
+    "insert into", "insert overwrite", "delete from", "drop table", "drop view", "drop schema", "drop database", "alter table",
+    "truncate table", "create table", "merge into", "replace into", "grant all", "copy into",
+];
+
+/// Whether text that would be cut away looks like another statement. It is then not cut: the reviewer must see it.
+fn hides_a_statement(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let begins = lower.split(['\n', ';']).any(|line| {
+        let line = line.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '(' | '-' | '*' | '>' | '`' | '#' | '/'));
+        let word: String = line.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
         OTHER_STATEMENTS.contains(&word.as_str())
-    })
+    });
+    begins || {
+        let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty()).collect();
+        words.windows(2).any(|w| PHRASES.iter().any(|p| p.split_once(' ') == Some((w[0], w[1]))))
+    }
+}
+
+/// Whether there is anything in the text that a query could begin with.
+pub(crate) fn mentions_sql(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| !w.is_empty());
+    let first = words.clone().next().unwrap_or("");
+    OTHER_STATEMENTS.contains(&first) || words.any(|w| matches!(w, "select" | "values" | "insert" | "update" | "delete" | "drop"))
+        || !lower.contains(|c: char| c.is_ascii_alphabetic())
 }
 
 /// Prose before the query, and prose or a continued prompt behind it.
@@ -437,7 +457,7 @@ fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> bool {
         .collect();
     starts.sort_unstable();
     for start in starts.into_iter().take(6) {
-        if hides_a_write(&text[..start]) {
+        if hides_a_statement(&text[..start]) {
             return false;
         }
         for end in ends(&text[start..]).into_iter().map(|e| start + e).take(24) {
@@ -445,7 +465,7 @@ fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> bool {
             if !parses(&draft.render(from, to, &[])) {
                 continue;
             }
-            if hides_a_write(&text[end..]) {
+            if hides_a_statement(&text[end..]) {
                 return false;
             }
             if to < draft.end {
@@ -560,6 +580,9 @@ mod tests {
             "CREATE FUNCTION f() AS $$ BEGIN SELECT 1; nonsense here $$",
             "DELETE FRM t;\nSELECT 1",
             "SELECT 1;\n-- then\nUPDATE t SET SET a",
+            "To be safe DROP TABLE products; then SELECT name FROM t",
+            "```sql\nSELECT 1\n```\nThen run DROP TABLE t",
+            "FROM products INSERT OVERWRITE TABLE orders SELECT *",
         ] {
             let query = Query::read(text, &SQLITE, &Policy::default());
             assert!(query.failure.is_some(), "{text}: {:?}", query.sql);

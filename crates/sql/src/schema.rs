@@ -204,9 +204,9 @@ impl Table {
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Schema {
     tables: Vec<Table>,
-    /// Functions that users defined in the database; known beside those of the dialect.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    functions: Vec<String>,
+    /// Functions that users defined in the database, if whoever read the schema has listed them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    functions: Option<Vec<String>>,
     #[serde(skip)]
     by_name: HashMap<String, Vec<usize>>,
 }
@@ -244,8 +244,7 @@ pub enum SchemaError {
 #[derive(Deserialize)]
 struct SchemaFile {
     tables: Vec<Table>,
-    #[serde(default)]
-    functions: Vec<String>,
+    functions: Option<Vec<String>>,
 }
 
 impl Schema {
@@ -273,22 +272,26 @@ impl Schema {
                 }
             }
         }
-        let mut schema = Self { tables, functions: Vec::new(), by_name };
+        let mut schema = Self { tables, functions: None, by_name };
         infer::foreign_keys(&mut schema.tables);
         Ok(schema)
     }
 
-    /// Adds functions that users defined in the database.
+    /// Adds the functions that users defined in the database: all of them, so that any other is known not to exist.
     #[must_use]
     pub fn with_functions(mut self, functions: Vec<String>) -> Self {
-        self.functions = functions.into_iter().map(|f| f.to_lowercase()).collect();
+        self.functions = Some(functions.into_iter().map(|f| f.to_lowercase()).collect());
         self
     }
 
     /// Reads the form that `querymend schema --format json` writes.
     pub fn from_json(text: &str) -> Result<Self, SchemaError> {
         let file: SchemaFile = serde_json::from_str(text)?;
-        Ok(Self::new(file.tables)?.with_functions(file.functions))
+        let schema = Self::new(file.tables)?;
+        Ok(match file.functions {
+            Some(functions) => schema.with_functions(functions),
+            None => schema,
+        })
     }
 
     /// Reads `CREATE TABLE` statements; other statements in the text are passed over.
@@ -313,9 +316,14 @@ impl Schema {
         exact.or(candidates.first()).map(|&i| &self.tables[i])
     }
 
+    /// Whether all functions that users defined are known.
+    pub fn lists_functions(&self) -> bool {
+        self.functions.is_some()
+    }
+
     /// Whether users defined a function of that (lower-case) name.
     pub fn has_function(&self, lower: &str) -> bool {
-        self.functions.iter().any(|f| f == lower)
+        self.functions.iter().flatten().any(|f| f == lower)
     }
 }
 

@@ -302,7 +302,7 @@ pub struct Value<'a> {
 /// An operator with what stands on its sides.
 #[derive(Debug)]
 pub struct Operation<'a> {
-    /// Which one; IN and BETWEEN count as `=`.
+    /// Which one; IN and BETWEEN count as `=`, LIKE in all its forms as `~~`.
     pub operator: &'a BinaryOperator,
     /// The left side.
     pub left: Value<'a>,
@@ -387,6 +387,8 @@ pub struct Facts<'a> {
     pub arities: Vec<Arity>,
     /// Names of CTEs.
     pub ctes: Vec<&'a Ident>,
+    /// Terms of an ORDER BY behind a set operation that are no column of the result.
+    pub stray_order_terms: Vec<&'a Expr>,
     /// Syntax that not every dialect has, and where it stands.
     pub features: Vec<(Feature, Place)>,
     /// Names that stand unquoted where a reserved word cannot.
@@ -401,7 +403,23 @@ impl Block<'_> {
     }
 }
 
+/// A query with more faulty names than this is rubbish, and listing them all helps nobody.
+const MOST_FAULTS: usize = 200;
+
 impl Facts<'_> {
+    /// Drops references that mean nothing beyond the first few hundred.
+    fn forget_surplus_faults(&mut self) {
+        let mut faults = 0;
+        self.references.retain(|r| {
+            let fault = matches!(
+                r.meaning,
+                Meaning::Ambiguous(_) | Meaning::HiddenAlias(_) | Meaning::NotInSource(_) | Meaning::Nowhere | Meaning::UnknownQualifier
+            );
+            faults += usize::from(fault);
+            !fault || faults <= MOST_FAULTS
+        });
+    }
+
     /// Sources visible in a block, its own first, then those of the blocks around it.
     pub fn visible(&self, block: BlockId) -> Vec<SourceId> {
         let mut out = Vec::new();
@@ -427,6 +445,7 @@ pub fn resolve<'a>(statement: &'a Statement, schema: Option<&'a Schema>, dialect
     if let Some(query) = query_of(statement) {
         resolver.query(query, None);
     }
+    resolver.facts.forget_surplus_faults();
     resolver.facts
 }
 

@@ -32,7 +32,8 @@ pub enum Format {
   echo 'SELECT id FROM products' | querymend check --schema schema.sql --dialect postgres
   querymend check --batch queries.jsonl --root data > verdicts.jsonl
 
-Exit codes: 0 approved, 1 refused, 2 could not be done. A batch ends with 0 when every line was looked at.")]
+Exit codes: 0 no errors found, 1 errors found or refused, 2 could not be done.
+A batch ends with 0 when every line was looked at, whatever was found.")]
 pub struct Check {
     /// File with the SQL, or `-` for stdin [default: stdin when it is piped]
     pub file: Option<PathBuf>,
@@ -54,10 +55,10 @@ pub struct Check {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "sql", "format", "explain"])]
     pub batch: Option<PathBuf>,
     /// Folder that the `db` and `schema` paths of a batch start from
-    #[arg(long, value_name = "DIR", requires = "batch", default_value = ".")]
+    #[arg(long, value_name = "DIR", requires = "batch", conflicts_with_all = ["file", "sql"], default_value = ".")]
     pub root: PathBuf,
     /// Threads that review a batch [default: one for each processor]
-    #[arg(long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", requires = "batch", conflicts_with_all = ["file", "sql"], value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,
 }
 
@@ -83,10 +84,7 @@ pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
         // SARIF has no place for it, and stdout must stay SARIF.
         out.say(&render::extracted(&review.extracted));
     }
-    Ok(match review.verdict() {
-        Verdict::Approved => Exit::Done,
-        Verdict::Refused => Exit::Refused,
-    })
+    Ok(if review.is_clean() { Exit::Done } else { Exit::Refused })
 }
 
 fn write_text(text: &Text, review: &Review, explain: bool, out: &mut Out) -> Result<(), Failure> {
@@ -99,32 +97,43 @@ fn write_text(text: &Text, review: &Review, explain: bool, out: &mut Out) -> Res
         out.write(render::extracted(&review.extracted).as_bytes())?;
     }
     out.flush()?;
-    let verdict = match review.verdict() {
-        Verdict::Approved => "approved",
-        Verdict::Refused => "refused",
-    };
-    match review.findings.first() {
-        None => out.note(verdict),
-        Some(first) => {
-            out.note(&format!("{verdict}: {}", render::count(&review.findings)));
-            out.note(&format!("hint: `querymend explain {}` says more", first.code));
-        }
+    out.note(&summary(review));
+    if let Some(first) = review.findings.first() {
+        out.note(&format!("hint: `querymend explain {}` says more", first.code));
     }
-    if review.verdict() == Verdict::Refused && !explain {
+    if !review.is_clean() && !explain {
         out.detail(&render::extracted(&review.extracted));
     }
     Ok(())
 }
 
+/// The verdict in one line, with how many findings there are.
+pub fn summary(review: &Review) -> String {
+    let verdict = match review.verdict() {
+        Verdict::Approved if review.is_clean() => "approved",
+        Verdict::Approved => "harmless, but the database would not run it",
+        Verdict::Refused => "refused",
+    };
+    if review.findings.is_empty() {
+        verdict.to_string()
+    } else {
+        format!("{verdict}: {}", render::count(&review.findings))
+    }
+}
+
 /// A result as JSON that people can read too.
 pub fn pretty(value: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value).map_err(|error| Failure::new(format!("the result cannot be written as JSON: {error}")))
+    serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::new(format!("the result cannot be written as JSON: {error}")))
 }
 
 /// The review as `--format json` writes it.
 #[derive(Serialize)]
 struct Report<'r> {
+    /// Whether it is harmless.
     verdict: Verdict,
+    /// Whether it is harmless and no finding is an error.
+    clean: bool,
     dialect: &'static str,
     findings: Vec<Placed<'r>>,
     extracted: &'r Extracted,
@@ -151,6 +160,7 @@ impl<'r> Report<'r> {
         };
         Self {
             verdict: review.verdict(),
+            clean: review.is_clean(),
             dialect: review.dialect().name,
             findings: review.findings.iter().map(placed).collect(),
             extracted: &review.extracted,

@@ -16,6 +16,7 @@ pub static DATAFUSION: Dialect = Dialect {
     aliases: AliasUse { in_having: true, in_order_by_expression: true, in_qualify: true, ..POSTGRES.aliases },
     struct_fields: true,
     rows_are_values: false,
+    set_order_by_names_only: false,
     grouping: Grouping::Refused,
     // It coerces text and numbers where it can.
     strict_types: false,

@@ -1,4 +1,7 @@
-//! Hive: Spark's elder, with fewer functions and no OFFSET of its own age.
+//! Hive: Spark's elder, with fewer functions.
+//!
+//! It is parsed with Spark's grammar: the parser's own grammar for Hive takes double quotes for names and knows no backslash
+//! in literals, and Hive would read something else than was reviewed.
 
 use std::sync::LazyLock;
 
@@ -11,7 +14,6 @@ static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_s
 pub static HIVE: Dialect = Dialect {
     name: "hive",
     other_names: &["hiveql"],
-    grammar: &sqlparser::dialect::HiveDialect {},
     aliases: AliasUse { in_select: false, in_group_by: false, in_qualify: false, ..SPARK.aliases },
     lacks: &[
         Feature::DoubleColonCast,

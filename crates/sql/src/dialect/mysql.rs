@@ -31,6 +31,7 @@ pub static MYSQL: Dialect = Dialect {
     on_sees_all_tables: false,
     qualified_names_look_outward: false,
     grouping_sees_outer: true,
+    set_order_by_names_only: false,
     rows_are_values: false,
     duplicate_columns_allowed: false,
     struct_fields: false,
@@ -45,7 +46,8 @@ pub static MYSQL: Dialect = Dialect {
     hidden_columns: &["_rowid"],
     system_schemas: &["information_schema", "performance_schema", "mysql", "sys"],
     system_tables: &["dual"],
-    secret_tables: &["user", "global_priv", "user_password_history"],
+    secret_tables: &["mysql.user", "mysql.global_priv", "mysql.password_history", "mysql.slave_master_info", "mysql.servers"],
+    file_schemas: &[],
     lacks: &[
         Feature::DoubleColonCast,
         Feature::TryCast,

@@ -1,12 +1,6 @@
 //! PostgreSQL: strict in types, lower-cases unquoted names.
 
-// The macro that derives the grammar also writes a constructor, which a static cannot call.
-#![allow(dead_code)]
-
 use std::sync::LazyLock;
-
-use sqlparser::derive_dialect;
-use sqlparser::dialect::PostgreSqlDialect;
 
 use super::{
     AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, WordList,
@@ -17,19 +11,11 @@ static FUNCTIONS: LazyLock<FunctionTable> =
     LazyLock::new(|| FunctionTable::parse(include_str!("functions/postgres.tsv")));
 static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/postgres.txt")));
 
-// `(composite).*` is missing from the parser's own grammar.
-derive_dialect!(
-    PostgresGrammar,
-    PostgreSqlDialect,
-    preserve_type_id = true,
-    overrides = { supports_select_expr_star = true }
-);
-
 /// PostgreSQL 14 to 18.
 pub static POSTGRES: Dialect = Dialect {
     name: "postgres",
     other_names: &["postgresql", "pg", "redshift"],
-    grammar: &PostgresGrammar { dialect: PostgreSqlDialect {} },
+    grammar: &sqlparser::dialect::PostgreSqlDialect {},
     quote: '"',
     names: NameCase::LowerUnlessQuoted,
     double_quotes: DoubleQuotes::Name,
@@ -46,6 +32,7 @@ pub static POSTGRES: Dialect = Dialect {
     on_sees_all_tables: false,
     qualified_names_look_outward: false,
     grouping_sees_outer: true,
+    set_order_by_names_only: true,
     rows_are_values: true,
     duplicate_columns_allowed: false,
     struct_fields: false,
@@ -69,8 +56,9 @@ pub static POSTGRES: Dialect = Dialect {
         "pg_ident_file_mappings",
         "pg_file_settings",
         "pg_largeobject",
-        "pg_subscription",
+        "pg_subscription", "information_schema.user_mapping_options",
     ],
+    file_schemas: &[],
     lacks: &[
         Feature::TryCast,
         Feature::RLike,

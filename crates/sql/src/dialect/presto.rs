@@ -25,6 +25,8 @@ derive_dialect!(PrestoGrammar, GenericDialect, overrides = {
     supports_limit_comma = false,
     supports_string_literal_backslash_escape = false,
     supports_lambda_functions = true,
+    supports_from_first_select = false,
+    supports_pipe_operator = false,
 });
 
 /// Presto.
@@ -48,6 +50,7 @@ pub static PRESTO: Dialect = Dialect {
     on_sees_all_tables: false,
     qualified_names_look_outward: false,
     grouping_sees_outer: true,
+    set_order_by_names_only: false,
     rows_are_values: false,
     duplicate_columns_allowed: false,
     struct_fields: true,
@@ -63,6 +66,7 @@ pub static PRESTO: Dialect = Dialect {
     system_schemas: &["information_schema", "system"],
     system_tables: &[],
     secret_tables: &[],
+    file_schemas: &[],
     lacks: &[
         Feature::DoubleColonCast,
         Feature::ILike,

@@ -31,6 +31,7 @@ pub static SPARK: Dialect = Dialect {
     on_sees_all_tables: false,
     qualified_names_look_outward: false,
     grouping_sees_outer: true,
+    set_order_by_names_only: false,
     rows_are_values: false,
     duplicate_columns_allowed: false,
     struct_fields: true,
@@ -46,6 +47,7 @@ pub static SPARK: Dialect = Dialect {
     system_schemas: &["information_schema", "system", "global_temp"],
     system_tables: &[],
     secret_tables: &[],
+    file_schemas: &["text", "csv", "json", "parquet", "orc", "avro", "delta", "iceberg", "hudi", "binaryfile", "image", "libsvm", "jdbc", "kafka", "xml"],
     lacks: &[
         Feature::DoubleColonCast,
         Feature::SimilarTo,

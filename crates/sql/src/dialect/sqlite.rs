@@ -32,6 +32,7 @@ pub static SQLITE: Dialect = Dialect {
     on_sees_all_tables: true,
     qualified_names_look_outward: true,
     grouping_sees_outer: false,
+    set_order_by_names_only: true,
     rows_are_values: false,
     duplicate_columns_allowed: true,
     struct_fields: false,
@@ -56,6 +57,7 @@ pub static SQLITE: Dialect = Dialect {
         "dbstat",
     ],
     secret_tables: &[],
+    file_schemas: &[],
     lacks: &[
         Feature::DoubleColonCast,
         Feature::TryCast,

@@ -103,6 +103,10 @@ impl Dialect for SqliteGrammar {
         true
     }
 
+    fn supports_parens_around_table_factor(&self) -> bool {
+        true
+    }
+
     fn supports_bitwise_shift_operators(&self) -> bool {
         true
     }
@@ -176,6 +180,7 @@ mod tests {
             "SELECT a FROM t WHERE a IS b AND c IS NOT d",
             "SELECT a FROM t WHERE a IS NULL AND b IS NOT NULL AND c IS NOT DISTINCT FROM d",
             "SELECT a << 2, b >> 1 FROM t WHERE a NOT REGEXP 'x'",
+            "SELECT a FROM (t) JOIN ((u) JOIN v)",
             "SELECT a FROM t WHERE x NOT IN (1) AND NOT a GLOB 'b'",
         ] {
             if let Err(error) = Parser::parse_sql(&SqliteGrammar, sql) {

@@ -5,6 +5,7 @@ pub mod fan_out;
 pub mod join_without_condition;
 pub mod missing_group_by;
 pub mod set_operation_arity;
+pub mod set_operation_order;
 pub mod set_operation_types;
 pub mod subquery_many_columns;
 pub mod subquery_many_rows;

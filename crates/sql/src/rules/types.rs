@@ -1,12 +1,17 @@
 //! Values of the wrong kind.
 
+pub mod argument_types;
 pub mod compared_types;
 pub mod date_format;
 pub mod division_by_zero;
 pub mod integer_division;
 pub mod invalid_cast;
 
-use sqlparser::ast::BinaryOperator;
+use sqlparser::ast::{BinaryOperator, Expr};
+
+use crate::finding::Span;
+use crate::query::Query;
+use crate::scope::place;
 
 /// Whether an operator compares its sides.
 pub(super) fn compares(operator: &BinaryOperator) -> bool {
@@ -19,4 +24,41 @@ pub(super) fn compares(operator: &BinaryOperator) -> bool {
             | BinaryOperator::Gt
             | BinaryOperator::GtEq
     )
+}
+
+/// Where an expression stands, with the closing parentheses that the parser's own places leave out: `COUNT(*)`, not `COUNT`.
+pub(super) fn span_of(query: &Query, node: &Expr) -> Span {
+    let span = query.span(place(node));
+    let text = &query.source;
+    let mut end = span.end.min(text.len());
+    let mut open = parentheses(query.text(span));
+    if open == 0 && matches!(node, Expr::Function(_)) && text[end..].starts_with('(') {
+        (open, end) = (1, end + 1);
+    }
+    while open > 0 {
+        let Some(close) = text[end..].find(')') else { return span };
+        open += parentheses(&text[end..end + close + 1]);
+        end += close + 1;
+    }
+    Span::new(span.start, end)
+}
+
+/// How many parentheses a piece of text leaves open; those in quotes do not count.
+fn parentheses(text: &str) -> i32 {
+    let mut quote = None;
+    text.chars().fold(0, |open, c| match (quote, c) {
+        (Some(q), _) => {
+            if c == q {
+                quote = None;
+            }
+            open
+        }
+        (None, '\'' | '"' | '`') => {
+            quote = Some(c);
+            open
+        }
+        (None, '(') => open + 1,
+        (None, ')') => open - 1,
+        _ => open,
+    })
 }

@@ -48,6 +48,7 @@ const UNITS: &[&str] = &[
 ];
 
 static EQUALS: BinaryOperator = BinaryOperator::Eq;
+static LIKE: BinaryOperator = BinaryOperator::PGLikeMatch;
 
 impl<'a> Resolver<'a> {
     /// Walks an expression. The stack grows with it: a chain of a thousand ORs is as deep as it is long.
@@ -128,7 +129,10 @@ impl<'a> Resolver<'a> {
                 if let Some(escape) = escape_char {
                     self.expression(escape, spot);
                 }
-                self.all([&**expr, &**pattern], spot, Type::Boolean)
+                let (left, right) = (self.expression(expr, spot), self.expression(pattern, spot));
+                self.operation(&LIKE, (expr, left), (pattern, right), spot, false, false);
+                let (aggregate, touches) = (left.aggregate || right.aggregate, left.touches | right.touches);
+                Value { aggregate, touches, ..Value::of(Type::Boolean) }
             }
             Expr::RLike { expr, pattern, .. } => self.all([&**expr, &**pattern], spot, Type::Boolean),
             Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } => {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use sqlparser::ast::{
-    BinaryOperator, Cte as CteNode, Expr, Fetch, GroupByExpr, Ident, LimitClause, NamedWindowExpr, OrderBy,
+    BinaryOperator, Cte as CteNode, Expr, Fetch, GroupByExpr, LimitClause, NamedWindowExpr, OrderBy,
     OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, Value as Literal,
     WildcardAdditionalOptions,
 };
@@ -16,6 +16,9 @@ use super::{
 };
 use crate::dialect::{Feature, NameCase};
 use crate::schema::Type;
+
+/// No engine gives more columns than this; a query that multiplies its columns at every step is not followed further.
+const MOST_COLUMNS: usize = 4_096;
 
 /// What the body of a query gives, and the blocks that ORDER BY may look into.
 struct Body<'a> {
@@ -352,10 +355,12 @@ impl<'a> Resolver<'a> {
         for item in &select.projection {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
+                    self.expect_scalar(expr);
                     let value = self.expression(expr, spot);
                     outputs.push(self.output(self.unnamed(expr), value, false));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
+                    self.expect_scalar(expr);
                     let value = self.expression(expr, spot);
                     if alias.quote_style.is_none() && !self.dialect.reserved_behind_as {
                         self.facts.plain_names.push(alias);
@@ -384,7 +389,17 @@ impl<'a> Resolver<'a> {
                 }
             }
         }
-        if open { Columns::Open } else { Columns::Listed(Rc::from(outputs)) }
+        if open || outputs.len() > MOST_COLUMNS { Columns::Open } else { Columns::Listed(Rc::from(outputs)) }
+    }
+
+    /// `SELECT (a, b)` is a row, which only some dialects take for a value.
+    fn expect_scalar(&mut self, expr: &Expr) {
+        if let Expr::Tuple(members) = expr
+            && !self.dialect.rows_are_values
+            && !self.dialect.struct_fields
+        {
+            self.facts.arities.push(Arity { kind: ArityKind::Subquery, left: 1, right: members.len(), place: expr.span() });
+        }
     }
 
     /// Adds the columns of a source; true if they are not known exactly.
@@ -458,25 +473,24 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// ORDER BY behind a set operation sees the names of the result. SQLite also takes those of any part.
+    /// ORDER BY behind a set operation sees the names of the result; SQLite also takes names and expressions of any part.
     fn order_set_operation(&mut self, expr: &'a Expr, body: &Body<'a>) {
-        let names: Vec<&'a Ident> = match expr {
-            Expr::Identifier(name) => vec![name],
-            _ => Vec::new(),
+        let in_result = match (expr, &body.columns) {
+            (_, Columns::Open) => true,
+            (Expr::Identifier(name), Columns::Table(table)) => table.columns.iter().any(|c| self.same(name, &c.name)),
+            (Expr::Identifier(name), Columns::Listed(outputs)) => outputs.iter().any(|o| o.name.as_ref().is_none_or(|n| self.same(name, n))),
+            _ => false,
         };
-        let result_has = |name: &Ident| match &body.columns {
-            Columns::Open => true,
-            Columns::Table(table) => table.columns.iter().any(|c| self.same(name, &c.name)),
-            Columns::Listed(outputs) => outputs.iter().any(|o| o.name.as_ref().is_none_or(|n| self.same(name, n))),
-        };
-        if names.iter().any(|n| result_has(n)) {
+        let in_part = body.blocks.iter().any(|&b| match expr {
+            Expr::Identifier(name) => self.alias(name, b, true).is_some(),
+            _ => self.facts.blocks[b].items.iter().any(|i| i.expression == Some(expr)),
+        });
+        if in_result || in_part {
             return;
         }
-        let part_has = |name: &Ident| body.blocks.iter().any(|&b| self.alias(name, b, true).is_some());
-        if names.iter().any(|n| part_has(n)) {
-            return;
-        }
-        if let Some(block) = body.first_block {
+        if self.dialect.set_order_by_names_only && !body.blocks.is_empty() {
+            self.facts.stray_order_terms.push(expr);
+        } else if let Some(block) = body.first_block {
             self.expression(expr, Spot::new(block, Clause::OrderBy));
         }
     }

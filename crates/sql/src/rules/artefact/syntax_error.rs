@@ -14,10 +14,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         return;
     }
     let dialect = subject.context.dialect.name;
-    let message = message
-        .replace("Expected: ", "expected ")
-        .replace(", found: ", ", found ")
-        .replace("EOF", "the end of the text");
+    let message = plain(message);
     out.push(
         Finding::new(
             "syntax-error",
@@ -30,4 +27,15 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             "The query does not parse as {dialect}: {message}. Write the whole query again in {dialect} syntax."
         )),
     );
+}
+
+/// The parser's words without what only its makers understand.
+fn plain(message: &str) -> String {
+    let message = message.trim_start_matches("sql parser error: ");
+    if message.contains("(Word {") || message.contains("No infix parser") {
+        return "this word is not expected here".into();
+    }
+    let message = message.replace("found: EOF", "found: the end of the text").replace("Expected: ", "expected ").replace(", found: ", ", found ");
+    let mut letters = message.chars();
+    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
 }

@@ -1,10 +1,10 @@
 #![doc = include_str!("alias_reference.md")]
 
-use sqlparser::ast::Spanned;
+use sqlparser::ast::Expr;
 
 use crate::finding::{Finding, Severity};
 use crate::rules::{Rule, Subject};
-use crate::scope::Meaning;
+use crate::scope::{Clause, Meaning, place};
 
 /// See the page.
 pub static RULE: Rule =
@@ -14,21 +14,23 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for reference in &subject.facts.references {
         let Meaning::HiddenAlias(item) = reference.meaning else { continue };
         let name = reference.name.value.as_str();
-        let clause = reference.clause.word();
-        let expression = subject.facts.blocks[reference.block]
-            .items
-            .get(item)
-            .and_then(|i| i.expression)
-            .map(|e| subject.query.text(subject.query.span(e.span())).to_string());
-        let aggregate = subject.item_aggregates(reference.block, item);
-        let advice = match &expression {
-            Some(_) if aggregate => format!(
-                "The alias {name} is not visible in {clause}, and it is an aggregate: filter it in HAVING or in an outer query."
-            ),
-            Some(e) => format!(
-                "The alias {name} is not visible in {clause}: repeat the expression {e}, or filter in an outer query."
-            ),
-            None => format!("The alias {name} is not visible in {clause}."),
+        let clause = match reference.clause {
+            Clause::Select => "the same SELECT",
+            other => other.word(),
+        };
+        let expression = subject.facts.blocks[reference.block].items.get(item).and_then(|i| i.expression);
+        let filters = matches!(reference.clause, Clause::Where | Clause::On);
+        // An aggregate may stand in HAVING and ORDER BY, a window function in ORDER BY; nowhere else but in SELECT.
+        let aggregate =
+            subject.item_aggregates(reference.block, item) && (filters || reference.clause == Clause::GroupBy);
+        let window = expression.is_some_and(|e| has_window(subject, e)) && reference.clause != Clause::OrderBy;
+        let written = expression.map(|e| if is_simple(e) { e.to_string() } else { format!("({e})") });
+        let rest = match &written {
+            Some(_) if window => "compute it in a subquery and use it in the outer query".to_string(),
+            Some(e) if aggregate && filters => format!("it is an aggregate, so filter on {e} in HAVING"),
+            Some(_) if aggregate => "it is an aggregate, so group by plain columns instead".to_string(),
+            Some(e) => format!("repeat the expression {e}"),
+            None => "repeat its expression".to_string(),
         };
         out.push(
             Finding::new(
@@ -38,8 +40,23 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 name,
                 format!("the alias `{name}` cannot be used in {clause}"),
             )
-            .suggest(expression.filter(|e| !aggregate && !e.is_empty()))
-            .advise(advice),
+            .suggest(written.filter(|_| !aggregate && !window))
+            .advise(format!("The alias {name} is not visible in {clause}: {rest}.")),
         );
     }
+}
+
+/// Whether an expression keeps its meaning wherever it is put.
+fn is_simple(expression: &Expr) -> bool {
+    matches!(
+        expression,
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) | Expr::Value(_) | Expr::Nested(_)
+    )
+}
+
+fn has_window(subject: &Subject<'_>, expression: &Expr) -> bool {
+    let span = subject.query.span(place(expression));
+    subject.facts.calls.iter().any(|c| {
+        c.window && span.start <= subject.query.span(c.place).start && subject.query.span(c.place).start < span.end
+    })
 }

@@ -2,6 +2,7 @@
 
 use crate::finding::{Finding, Severity, Span};
 use crate::query::Failure;
+use crate::rules::names::is_bare_function;
 use crate::rules::{Rule, Subject};
 
 /// See the page.
@@ -10,7 +11,7 @@ pub static RULE: Rule = Rule { code: "reserved-word", group: "names", page: incl
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let dialect = subject.context.dialect;
     for name in &subject.facts.plain_names {
-        if dialect.reserved.contains(&name.value) {
+        if dialect.reserved.contains(&name.value) && !is_bare_function(name, subject) {
             out.push(finding(subject, subject.query.span(name.span), &name.value));
         }
     }

@@ -1,8 +1,9 @@
 #![doc = include_str!("unknown_column.md")]
 
+use crate::dialect::NameCase;
 use crate::finding::{Finding, Severity};
 use crate::near::nearest;
-use crate::rules::names::wrong_quotes;
+use crate::rules::names::{is_bare_function, wrong_quotes};
 use crate::rules::{Rule, Subject};
 use crate::schema::Table;
 use crate::scope::{Meaning, Reference, Source, SourceId};
@@ -14,6 +15,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for reference in &subject.facts.references {
         let owner = match reference.meaning {
             Meaning::NotInSource(source) => Some(source),
+            Meaning::Nowhere if is_bare_function(reference.name, subject) => continue,
             Meaning::Nowhere if !wrong_quotes::is_text(reference, subject) => None,
             _ => continue,
         };
@@ -25,55 +27,20 @@ fn finding(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subject
     let facts = subject.facts;
     let name = reference.name.value.as_str();
     let visible = facts.visible(reference.block);
-    let elsewhere: Vec<&str> = visible
-        .iter()
-        .filter(|&&s| Some(s) != owner && has(&facts.sources[s], name))
-        .map(|&s| facts.sources[s].called())
-        .collect();
-    let own_names: Vec<&str> = match owner {
-        Some(source) => facts.sources[source].column_names(),
-        None => visible.iter().flat_map(|&s| facts.sources[s].column_names()).collect(),
+    // With a single table in reach there is no doubt whose column was meant.
+    let of = owner.or(match visible.as_slice() {
+        [only] => Some(*only),
+        _ => None,
+    });
+    let message = match of.map(|s| facts.sources[s].called()) {
+        Some(table) => format!("`{table}` has no column `{name}`"),
+        None => format!("no table of the query has a column `{name}`"),
     };
-    let keys = visible
-        .iter()
-        .filter(|&&s| owner.is_none_or(|o| o == s))
-        .filter_map(|&s| facts.sources[s].table())
-        .filter_map(single_key);
-    let key = if name.eq_ignore_ascii_case("id") { keys.into_iter().next() } else { None };
-    let near = key.or_else(|| nearest(name, own_names));
     let unjoined: Vec<&str> = match subject.context.schema {
         Some(schema) => schema.tables().iter().filter(|t| t.column(name).is_some()).map(|t| t.name.as_str()).collect(),
         None => Vec::new(),
     };
-
-    let subject_of = owner.map(|s| facts.sources[s].called());
-    let message = match subject_of {
-        Some(table) => format!("`{table}` has no column `{name}`"),
-        None => format!("no table of the query has a column `{name}`"),
-    };
-    let quoted = |n: &str| subject.context.dialect.quoted(n);
-    let (suggestion, hint, advice) = if let Some(other) = elsewhere.first() {
-        let right = format!("{}.{}", quoted(other), quoted(name));
-        (Some(right.clone()), format!(" (`{other}` has it)"), format!("{name} is a column of {other}: write {right}."))
-    } else if let Some(near) = near {
-        let advice = match subject_of {
-            Some(table) => format!("{name} is not a column of {table}; the nearest is {near}."),
-            None => format!("There is no column {name}; the nearest is {near}."),
-        };
-        let qualifier = reference
-            .qualifier
-            .map_or(String::new(), |q| format!("{}.", subject.query.text(subject.query.span(q.span))));
-        (Some(format!("{qualifier}{}", quoted(near))), format!(" (did you mean `{near}`?)"), advice)
-    } else if let Some(table) = unjoined.first() {
-        (
-            None,
-            format!(" (`{table}` has it, but is not in the query)"),
-            format!("{name} is a column of {}: join it.", unjoined.join(" and of ")),
-        )
-    } else {
-        let columns: Vec<&str> = visible.iter().flat_map(|&s| facts.sources[s].column_names()).take(40).collect();
-        (None, String::new(), format!("There is no column {name}. Columns in reach: {}.", columns.join(", ")))
-    };
+    let (suggestion, hint, advice) = instead(reference, owner, of, &unjoined, subject);
     let mut finding = Finding::new(
         "unknown-column",
         Severity::Error,
@@ -87,6 +54,73 @@ fn finding(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subject
         finding = finding.because(format!("`{table}` has a column `{name}`"));
     }
     finding
+}
+
+/// What to write instead, what a person is told of it, and what a model is told.
+fn instead(
+    reference: &Reference<'_>,
+    owner: Option<SourceId>,
+    of: Option<SourceId>,
+    unjoined: &[&str],
+    subject: &Subject<'_>,
+) -> (Option<String>, String, String) {
+    let facts = subject.facts;
+    let name = reference.name.value.as_str();
+    let quoted = |n: &str| subject.context.dialect.quoted(n);
+    let qualifier =
+        reference.qualifier.map_or(String::new(), |q| format!("{}.", subject.query.text(subject.query.span(q.span))));
+    let visible = facts.visible(reference.block);
+    let candidates = visible.iter().copied().filter(|&s| owner.is_none_or(|o| o == s));
+
+    // The letters are right and their case is not, which only matters where quotes keep the case.
+    let other_case = candidates.clone().flat_map(|s| facts.sources[s].column_names()).find(|c| {
+        *c != name && c.eq_ignore_ascii_case(name) && subject.context.dialect.names == NameCase::LowerUnlessQuoted
+    });
+    let exact = candidates.clone().flat_map(|s| facts.sources[s].column_names()).find(|c| *c == name);
+    if let Some(column) = other_case.or(exact.filter(|_| quoted(name) != name && reference.name.quote_style.is_none()))
+    {
+        let right = format!("{qualifier}{}", quoted(column));
+        let why = match reference.name.quote_style {
+            Some(_) => "Names in quotes keep their case",
+            None => "Names without quotes are lower case",
+        };
+        let advice = format!("{why}: the column is written {right}.");
+        return (Some(right.clone()), format!(" (it is written `{right}`)"), advice);
+    }
+    if let Some(other) = visible.iter().find(|&&s| Some(s) != owner && has(&facts.sources[s], name)) {
+        let other = facts.sources[*other].called();
+        let right = format!("{}.{}", quoted(other), quoted(name));
+        if owner.is_none() {
+            // ON looks only at the tables joined so far.
+            let advice = format!("{name} is a column of {other}, which this condition cannot see: join {other} first.");
+            return (None, format!(" (`{other}` has it, but cannot be seen here)"), advice);
+        }
+        let advice = format!("{name} is a column of {other}: write {right}.");
+        return (Some(right), format!(" (`{other}` has it)"), advice);
+    }
+    let key = candidates.clone().filter_map(|s| facts.sources[s].table()).find_map(single_key);
+    if let Some(key) = key.filter(|_| name.eq_ignore_ascii_case("id")) {
+        let advice = match of.map(|s| facts.sources[s].called()) {
+            Some(table) => format!("{name} is not a column of {table}; its key is {key}."),
+            None => format!("There is no column {name}; the key is {key}."),
+        };
+        return (Some(format!("{qualifier}{}", quoted(key))), format!(" (did you mean `{key}`?)"), advice);
+    }
+    if let Some(near) = nearest(name, candidates.flat_map(|s| facts.sources[s].column_names())) {
+        let advice = match of.map(|s| facts.sources[s].called()) {
+            Some(table) => format!("{name} is not a column of {table}; the nearest is {near}."),
+            None => format!("There is no column {name}; the nearest is {near}."),
+        };
+        return (Some(format!("{qualifier}{}", quoted(near))), format!(" (did you mean `{near}`?)"), advice);
+    }
+    if let Some(table) = unjoined.first() {
+        let listed = visible.iter().map(|&s| &facts.sources[s]).find(|s| s.table().is_none());
+        let or = listed.map_or(String::new(), |s| format!(", or select it in {}", s.called()));
+        let hint = format!(" (`{table}` has it, but is not in this FROM)");
+        return (None, hint, format!("{name} is a column of {}: join it{or}.", unjoined.join(" and of ")));
+    }
+    let columns: Vec<&str> = visible.iter().flat_map(|&s| facts.sources[s].column_names()).take(40).collect();
+    (None, String::new(), format!("There is no column {name}. Columns in reach: {}.", columns.join(", ")))
 }
 
 fn has(source: &Source<'_>, name: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use sqlparser::ast::FunctionArguments;
 
-use crate::dialect::DIALECTS;
+use crate::dialect::{DIALECTS, Dialect};
 use crate::finding::{Finding, Severity};
 use crate::near::nearest;
 use crate::rules::names::meant;
@@ -22,23 +22,30 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let name = &call.lower;
         let near = nearest(name, dialect.functions.names().filter(|n| n.len() > 2));
         // Where users can define functions and the schema does not list them, it may well exist.
-        let severity = if dialect.user_functions { Severity::Warning } else { Severity::Error };
+        let may_exist = dialect.user_functions && !subject.context.schema.is_some_and(|s| s.lists_functions());
+        let severity = if may_exist { Severity::Warning } else { Severity::Error };
         out.push(
             Finding::new(
                 "unknown-function",
                 severity,
                 subject.query.span(call.place),
                 name,
-                format!("{} has no function `{name}`{}", dialect.name, meant(near)),
+                format!("{}{} has no function `{name}`{}", dialect.name, itself(dialect), meant(near)),
             )
             .suggest(near.map(str::to_string))
             .advise(format!(
-                "There is no function {name} in {}{}.",
+                "{}{} has no function {name}{}.",
                 dialect.name,
+                itself(dialect),
                 near.map_or(String::new(), |n| format!("; the nearest is {n}"))
             )),
         );
     }
+}
+
+/// A word that leaves room for functions of the database's own.
+fn itself(dialect: &Dialect) -> &'static str {
+    if dialect.user_functions { " itself" } else { "" }
 }
 
 /// Whether neither the dialect, nor the schema, nor the policy knows the function.

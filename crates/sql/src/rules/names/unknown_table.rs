@@ -17,7 +17,16 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             schema.tables().iter().map(|t| t.name.as_str()).chain(subject.facts.ctes.iter().map(|c| c.value.as_str()));
         let near = nearest(name, candidates);
         let written = near.map(|n| subject.context.dialect.quoted(n));
+        // Only the case differs, which matters where quotes keep it.
+        let other_case = near.is_some_and(|n| n.eq_ignore_ascii_case(name));
+        let hint = match &written {
+            Some(written) if other_case => format!(" (it is written `{written}`)"),
+            _ => meant(near),
+        };
         let advice = match (&written, schema.tables().len()) {
+            (Some(written), _) if other_case => {
+                format!("Names in quotes keep their case and others are lower case: the table is written {written}.")
+            }
             (Some(near), _) => format!("There is no table {name}; the nearest is {near}."),
             (None, 0..=30) => {
                 let all: Vec<&str> = schema.tables().iter().map(|t| t.name.as_str()).collect();
@@ -31,7 +40,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 Severity::Error,
                 subject.query.span(table.place),
                 name,
-                format!("there is no table `{name}`{}", meant(near)),
+                format!("there is no table `{name}`{hint}"),
             )
             .suggest(written)
             .advise(advice),

@@ -59,7 +59,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 format!("{} does not know backticks: a name is quoted with {}", dialect.name, dialect.quote),
             )
             .suggest(Some(right.clone()))
-            .advise(format!("Quote names with {}, not with backticks: {right}.", dialect.quote)),
+            .advise(format!("{} does not know backticks: write {right}.", dialect.name)),
         );
     }
 }

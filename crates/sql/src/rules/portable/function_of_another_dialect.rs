@@ -20,14 +20,17 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             continue;
         }
         let name = call.lower.to_uppercase();
-        let owners = elsewhere.join(", ");
+        let owners = match elsewhere.as_slice() {
+            [only] => format!("{only} has"),
+            several => format!("{} have", several.join(", ")),
+        };
         out.push(
             Finding::new(
                 "function-of-another-dialect",
                 Severity::Error,
                 subject.query.span(call.place),
                 &call.lower,
-                format!("{} has no function {name} ({owners} has)", dialect.name),
+                format!("{} has no function {name} ({owners} it)", dialect.name),
             )
             .advise(format!("{name} does not exist in {}. {}", dialect.name, dialect.notes)),
         );

@@ -1,7 +1,8 @@
 #![doc = include_str!("limit_syntax.md")]
 
-use sqlparser::ast::{LimitClause, SetExpr, Spanned};
+use sqlparser::ast::{LimitClause, Spanned};
 
+use crate::dialect::LimitSyntax;
 use crate::finding::{Finding, Severity, Span};
 use crate::query::Failure;
 use crate::rules::{Rule, Subject};
@@ -12,31 +13,48 @@ pub static RULE: Rule = Rule { code: "limit-syntax", group: "portable", page: in
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let limit = subject.context.dialect.limit;
-    if let Some(Failure::Syntax { .. }) = &subject.query.failure {
-        if let Some(span) = top(&subject.query.source).filter(|_| !limit.top) {
-            out.push(finding(subject, span, "TOP n", "LIMIT n"));
+    let source = &subject.query.source;
+    if let Some(span) = top(source).filter(|_| !limit.top) {
+        out.push(finding(subject, span, "TOP n", "LIMIT n"));
+        return;
+    }
+    if let Some(Failure::Syntax { at, .. }) = &subject.query.failure {
+        if let Some(span) = comma(source, at.start).filter(|_| !limit.comma) {
+            out.push(finding(subject, span, "LIMIT offset, n", right_order(limit)));
         }
         return;
     }
     let Some(query) = subject.query.statements.first().and_then(query_of) else { return };
-    let whole = subject.query.span(query.span());
-    let end = Span::new(whole.end.saturating_sub(1).max(whole.start), whole.end);
-    if let SetExpr::Select(select) = &*query.body
-        && select.top.is_some()
-        && !limit.top
-    {
-        let span = top(&subject.query.source).unwrap_or(whole);
-        out.push(finding(subject, span, "TOP n", "LIMIT n"));
-    }
     if query.fetch.is_some() && !limit.fetch {
-        out.push(finding(subject, end, "FETCH FIRST n ROWS ONLY", "LIMIT n"));
+        let start = source.to_ascii_lowercase().rfind("fetch");
+        let span = start.map_or(subject.query.span(query.span()), |s| Span::new(s, s + "fetch".len()));
+        out.push(finding(subject, span, "FETCH FIRST n ROWS ONLY", "LIMIT n"));
     }
-    if let Some(LimitClause::OffsetCommaLimit { offset, limit: count }) = &query.limit_clause
-        && !limit.comma
-    {
-        let span = subject.query.span(offset.span()).join(subject.query.span(count.span()));
-        out.push(finding(subject, span, "LIMIT offset, n", "LIMIT n OFFSET offset"));
+    match &query.limit_clause {
+        Some(LimitClause::OffsetCommaLimit { offset, limit: count }) if !limit.comma => {
+            let span = subject.query.span(offset.span()).join(subject.query.span(count.span()));
+            out.push(finding(subject, span, "LIMIT offset, n", right_order(limit)));
+        }
+        Some(LimitClause::LimitOffset { limit: Some(count), offset: Some(offset), .. }) if limit.offset_first => {
+            let (count, offset) = (subject.query.span(count.span()), subject.query.span(offset.value.span()));
+            if count.start < offset.start {
+                out.push(finding(subject, count.join(offset), "LIMIT n OFFSET offset", right_order(limit)));
+            }
+        }
+        _ => {}
     }
+}
+
+fn right_order(limit: LimitSyntax) -> &'static str {
+    if limit.offset_first { "OFFSET offset LIMIT n" } else { "LIMIT n OFFSET offset" }
+}
+
+/// `LIMIT 10, 5`, where the parser stopped at the comma.
+fn comma(text: &str, at: usize) -> Option<Span> {
+    let before = text.get(..at)?.trim_end();
+    let number = before.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_limit = number.trim_end().to_ascii_lowercase().ends_with("limit");
+    (is_limit && number.len() < before.len() && text[at..].starts_with(',')).then(|| Span::new(number.len(), at + 1))
 }
 
 fn finding(subject: &Subject<'_>, span: Span, used: &str, right: &str) -> Finding {
@@ -53,6 +71,8 @@ fn top(text: &str) -> Option<Span> {
         let after = lower[i + 3..].trim_start().trim_start_matches('(').trim_start();
         let number = after.starts_with(|c: char| c.is_ascii_digit());
         let spaced = lower[i + 3..].starts_with([' ', '(', '\n']) && before.len() < i;
-        ((before.ends_with("select") || before.ends_with("distinct")) && number && spaced).then(|| Span::new(i, i + 3))
+        let in_text = before.matches('\'').count() % 2 == 1;
+        let leads = before.ends_with("select") || before.ends_with("distinct");
+        (leads && number && spaced && !in_text).then(|| Span::new(i, i + 3))
     })
 }

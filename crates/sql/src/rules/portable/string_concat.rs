@@ -4,6 +4,7 @@ use sqlparser::ast::{BinaryOperator, Spanned, Value as Literal};
 
 use crate::finding::{Finding, Severity};
 use crate::rules::{Rule, Subject};
+use crate::schema::Type;
 use crate::scope::Value;
 
 /// See the page.
@@ -12,19 +13,24 @@ pub static RULE: Rule =
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let dialect = subject.context.dialect;
-    for operation in &subject.facts.operations {
+    let first = out.len();
+    // The whole of `a || b || c` comes after its parts.
+    for operation in subject.facts.operations.iter().rev() {
         let (used, severity, message) = match operation.operator {
             BinaryOperator::StringConcat if !dialect.concat.pipes => {
                 ("||", Severity::Warning, format!("in {} `||` means OR", dialect.name))
             }
-            BinaryOperator::Plus if is_text(operation.left) || is_text(operation.right) => {
+            BinaryOperator::Plus if joins_text(operation.left, operation.right, dialect.strict_types) => {
                 let severity = if dialect.strict_types { Severity::Error } else { Severity::Warning };
                 ("+", severity, format!("in {} `+` adds numbers and does not join text", dialect.name))
             }
             _ => continue,
         };
-        let right = if dialect.concat.pipes { "a || b" } else { "CONCAT(a, b)" };
         let span = subject.query.span(operation.left_node.span()).join(subject.query.span(operation.right_node.span()));
+        if out[first..].iter().any(|f| f.span.start <= span.start && span.end <= f.span.end) {
+            continue;
+        }
+        let right = if dialect.concat.pipes { "a || b" } else { "CONCAT(a, b)" };
         out.push(
             Finding::new("string-concat", severity, span, used, format!("{message}: join text with {right}"))
                 .advise(format!("Join text with {right}, not with {used}.")),
@@ -32,11 +38,17 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// A text column, or a literal that is no number.
+/// Whether both sides are text and at least one cannot be a number. A date plus '1 day' is something else.
+fn joins_text(left: Value<'_>, right: Value<'_>, strict: bool) -> bool {
+    let both = left.kind == Type::Text && right.kind == Type::Text;
+    // Text columns may hold numbers, which a forgiving database adds.
+    both && (is_text(left) || is_text(right) || (strict && left.literal.is_none() && right.literal.is_none()))
+}
+
+/// A literal that is no number.
 fn is_text(value: Value<'_>) -> bool {
     match value.literal {
         Some(Literal::SingleQuotedString(text)) => text.trim().parse::<f64>().is_err() && !text.is_empty(),
-        Some(_) => false,
-        None => false,
+        Some(_) | None => false,
     }
 }

@@ -19,7 +19,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             continue;
         }
         let span = Some(subject.query.span(*place)).filter(|s| *s != Span::default());
-        let span = span.unwrap_or(whole(&subject.query.source));
+        let span =
+            span.map_or(whole(&subject.query.source), |s| with_word(&subject.query.source, s, feature.written()));
         let (written, instead) = (feature.written(), feature.instead());
         out.push(
             Finding::new(
@@ -29,7 +30,28 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 written,
                 format!("{} does not know {written}: use {instead}", dialect.name),
             )
-            .advise(format!("{written} does not exist in {}: use {instead}.", dialect.name)),
+            .advise(match instead.contains("own") {
+                true => format!("{written} does not exist in {}. {}", dialect.name, dialect.notes),
+                false => format!("{written} does not exist in {}: use {instead}.", dialect.name),
+            }),
         );
+    }
+}
+
+/// The parser's places often leave out the word itself: takes in the nearest one around a span.
+fn with_word(text: &str, span: Span, written: &str) -> Span {
+    let word: String = written.chars().take_while(|c| c.is_ascii_uppercase() || *c == '_').collect();
+    if word.is_empty() {
+        return span;
+    }
+    // `FULL OUTER JOIN` is the longest distance between the word and what it stands before.
+    let near = 20;
+    let upper = text.to_ascii_uppercase();
+    let starts = upper.match_indices(&word).map(|(i, _)| i);
+    let alone = starts.filter(|i| !upper[..*i].ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+    let close = alone.filter(|i| i + near >= span.start && *i <= span.end + near);
+    match close.min_by_key(|i| i.abs_diff(span.start)) {
+        Some(start) => span.join(Span::new(start, start + word.len())),
+        None => span,
     }
 }

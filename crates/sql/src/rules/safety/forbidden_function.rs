@@ -11,29 +11,28 @@ pub static RULE: Rule =
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let context = subject.context;
     for hazard in subject.hazards {
-        let (name, place, bare) = match hazard {
-            Hazard::Calls(name, place) => (name, place, false),
-            Hazard::Names(name, place) => (name, place, true),
-            Hazard::Writes(..) | Hazard::Locks(_) | Hazard::BareTable(_) => continue,
+        let (name, place, in_from, called) = match hazard {
+            Hazard::Calls(name, place) => (name, place, false, true),
+            Hazard::CallsInFrom(name, place) => (name, place, true, true),
+            Hazard::Names(name, place) => (name, place, true, false),
+            Hazard::Statement(_) | Hazard::Writes(..) | Hazard::Locks(_) | Hazard::BareTable(_) => continue,
         };
-        let known = context.dialect.functions.get(name).filter(|f| !bare || f.table);
-        let denied = !bare && context.policy.deny_functions.iter().any(|f| f.eq_ignore_ascii_case(name));
-        let allowed = context.policy.allow_functions.iter().any(|f| f.eq_ignore_ascii_case(name));
-        let why = match known.and_then(|f| f.danger) {
-            _ if denied => "the policy denies it",
-            Some(danger) if !allowed => danger.does(),
-            _ => continue,
+        let listed = |list: &[String]| list.iter().any(|f| f.eq_ignore_ascii_case(name));
+        let known = context.dialect.functions.get(name).filter(|f| called || f.table);
+        let allowed = listed(&context.policy.allow_functions) || context.schema.is_some_and(|s| s.has_function(name));
+        let reason = if called && listed(&context.policy.deny_functions) {
+            "the policy denies it".to_string()
+        } else if let Some(danger) = known.and_then(|f| f.danger).filter(|_| !allowed) {
+            format!("it {}", danger.does())
+        } else if in_from && called && known.is_none() && !allowed {
+            // Functions that give tables are how engines reach files and other servers.
+            "what it would read is not known".to_string()
+        } else {
+            continue;
         };
-        let reason = if denied { why.to_string() } else { format!("it {why}") };
         out.push(
-            Finding::new(
-                "forbidden-function",
-                Severity::Error,
-                subject.query.span(*place),
-                name,
-                format!("`{name}` is not allowed: {reason}"),
-            )
-            .advise(format!("The function {name} is refused ({reason}). Answer without it.")),
+            Finding::new(RULE.code, Severity::Error, subject.query.span(*place), name, format!("`{name}` is not allowed: {reason}"))
+                .advise(format!("The function {name} is refused ({reason}). Answer without it.")),
         );
     }
 }

@@ -1,8 +1,7 @@
 #![doc = include_str!("many_statements.md")]
 
-use sqlparser::ast::Spanned;
-
-use crate::finding::{Finding, Severity};
+use crate::finding::{Finding, Severity, Span};
+use crate::query::statement_starts;
 use crate::review::whole;
 use crate::rules::{Rule, Subject};
 
@@ -15,8 +14,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     if count < 2 {
         return;
     }
-    let span = subject.query.statements.get(1).map(|s| subject.query.span(s.span())).filter(|s| s.end > s.start);
-    let span = span.unwrap_or(whole(&subject.query.source));
+    let source = &subject.query.source;
+    let span = statement_starts(source).get(1).map_or(whole(source), |&start| Span::new(start, source.trim_end().len()));
     out.push(
         Finding::new(
             "many-statements",

@@ -1,6 +1,7 @@
 #![doc = include_str!("writes_data.md")]
 
-use crate::finding::{Finding, Severity};
+use crate::finding::{Finding, Severity, Span};
+use crate::query::statement_starts;
 use crate::review::whole;
 use crate::rules::{Rule, Subject};
 use crate::safety::Hazard;
@@ -10,18 +11,35 @@ pub static RULE: Rule = Rule { code: "writes-data", group: "safety", page: inclu
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for hazard in subject.hazards {
-        let Hazard::Writes(verb, place) = hazard else { continue };
-        let span = subject.query.span(*place);
-        let span = if span.end > span.start { span } else { whole(&subject.query.source) };
-        out.push(
-            Finding::new(
-                "writes-data",
-                Severity::Error,
-                span,
-                verb,
-                format!("{verb} is not allowed: only questions (SELECT) are answered"),
-            )
-            .advise(format!("{verb} is refused. Write one SELECT that only reads.")),
-        );
+        match hazard {
+            Hazard::Statement(index) => {
+                let span = first_words(&subject.query.source, *index);
+                out.push(finding(span, &subject.query.text(span).to_ascii_uppercase()));
+            }
+            Hazard::Writes(verb, place) => {
+                let span = Some(subject.query.span(*place)).filter(|s| s.end > s.start);
+                out.push(finding(span.unwrap_or(whole(&subject.query.source)), verb));
+            }
+            Hazard::Locks(_) | Hazard::Calls(..) | Hazard::CallsInFrom(..) | Hazard::Names(..) | Hazard::BareTable(_) => {}
+        }
     }
+}
+
+fn finding(span: Span, verb: &str) -> Finding {
+    Finding::new(RULE.code, Severity::Error, span, verb, format!("{verb} is not allowed: only questions (SELECT) are answered"))
+        .advise(format!("{verb} is refused. Write one SELECT that only reads."))
+}
+
+/// The first word of a statement, and the second where it says what is created, altered or dropped.
+fn first_words(source: &str, index: usize) -> Span {
+    let start = statement_starts(source).get(index).copied().unwrap_or(0);
+    let text = &source[start..];
+    let word = |from: usize| {
+        let rest = &text[from..];
+        let begin = from + (rest.len() - rest.trim_start().len());
+        begin + text[begin..].find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len() - begin)
+    };
+    let first = word(0);
+    let twofold = ["create", "alter", "drop"].iter().any(|w| text[..first].eq_ignore_ascii_case(w));
+    Span::new(start, start + if twofold { word(first) } else { first })
 }

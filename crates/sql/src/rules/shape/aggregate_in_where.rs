@@ -42,6 +42,10 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let misplaced = matches!(reference.clause, Clause::Where | Clause::On | Clause::GroupBy);
         if misplaced && subject.item_aggregates(reference.block, item) {
             let (name, clause) = (&reference.name.value, reference.clause.word());
+            let advice = match reference.clause {
+                Clause::GroupBy => format!("{name} is an aggregate: group by plain columns instead."),
+                _ => format!("{name} is an aggregate: filter it in HAVING, not in {clause}."),
+            };
             out.push(
                 Finding::new(
                     "aggregate-in-where",
@@ -50,7 +54,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                     name,
                     format!("`{name}` is an aggregate and cannot be used in {clause}"),
                 )
-                .advise(format!("{name} is an aggregate: filter it in HAVING, not in {clause}.")),
+                .advise(advice),
             );
         }
     }

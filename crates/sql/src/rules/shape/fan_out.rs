@@ -4,7 +4,7 @@ use sqlparser::ast::BinaryOperator;
 
 use crate::finding::{Finding, Severity};
 use crate::rules::{Rule, Subject};
-use crate::scope::{BlockId, Facts, SourceId};
+use crate::scope::{BlockId, Clause, Facts, Meaning, SourceId};
 
 /// See the page.
 pub static RULE: Rule = Rule { code: "fan-out", group: "shape", page: include_str!("fan_out.md"), check };
@@ -14,6 +14,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for call in facts.calls.iter().filter(|c| c.aggregate && !c.distinct && matches!(c.lower.as_str(), "sum" | "avg")) {
         let (Some(block), Some((source, column))) = (call.block, call.argument.column) else { continue };
         if facts.sources[source].block != block {
+            continue;
+        }
+        if call.lower == "avg" && grouped_by_key(facts, block, source) {
             continue;
         }
         let Some(multiplier) = facts.blocks[block]
@@ -33,7 +36,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 subject.query.span(call.place),
                 &name,
                 format!(
-                    "a row of `{table}` meets many rows of `{other}`, so `{name}` is counted more than once in {}",
+                    "a row of `{table}` can meet many rows of `{other}`: `{name}` is counted more than once in {}",
                     call.lower.to_uppercase()
                 ),
             )
@@ -42,6 +45,21 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             )),
         );
     }
+}
+
+/// Whether each group holds one row of the source, so that the mean of its copies is the value itself.
+fn grouped_by_key(facts: &Facts<'_>, block: BlockId, source: SourceId) -> bool {
+    let Some(table) = facts.sources[source].table() else { return false };
+    let keys: Vec<&str> = facts
+        .references
+        .iter()
+        .filter(|r| r.block == block && r.clause == Clause::GroupBy)
+        .filter_map(|r| match r.meaning {
+            Meaning::Column(s, i) if s == source => Some(table.columns[i].name.as_str()),
+            _ => None,
+        })
+        .collect();
+    table.is_unique(&keys)
 }
 
 /// Whether each row of one source can meet several of the other: they are joined on a key of the one that is not a key

@@ -2,7 +2,7 @@
 
 use crate::finding::{Finding, Severity};
 use crate::rules::{Rule, Subject};
-use crate::scope::{Clause, JoinKind};
+use crate::scope::{Clause, Facts, JoinKind, SourceId};
 
 /// See the page.
 pub static RULE: Rule =
@@ -42,8 +42,25 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                     name,
                     format!("nothing ties `{name}` to the other tables: every row meets every row"),
                 )
-                .advise(format!("Join {name} with an ON condition over its key.")),
+                .advise(match tie(facts, s, &block.sources) {
+                    Some(tie) => format!("Join {name} ON {tie}."),
+                    None => format!("Join {name} with an ON condition over its key."),
+                }),
             );
         }
     }
+}
+
+/// The condition that a foreign key between a source and one of the others asks for.
+fn tie(facts: &Facts<'_>, source: SourceId, others: &[SourceId]) -> Option<String> {
+    others.iter().filter(|&&o| o != source).find_map(|&other| {
+        [(source, other), (other, source)].into_iter().find_map(|(from, to)| {
+            let (table, target) = (facts.sources[from].table()?, facts.sources[to].table()?);
+            let key = table.foreign_keys.iter().find(|k| k.table.eq_ignore_ascii_case(&target.name))?;
+            let (from, to) = (facts.sources[from].called(), facts.sources[to].called());
+            let pairs = key.columns.iter().zip(&key.references);
+            let conditions: Vec<String> = pairs.map(|(a, b)| format!("{from}.{a} = {to}.{b}")).collect();
+            (!conditions.is_empty()).then(|| conditions.join(" AND "))
+        })
+    })
 }

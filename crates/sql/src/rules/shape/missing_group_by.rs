@@ -1,11 +1,12 @@
 #![doc = include_str!("missing_group_by.md")]
 
 use sqlparser::ast::BinaryOperator;
+use sqlparser::tokenizer::Span as Place;
 
 use crate::dialect::Grouping;
 use crate::finding::{Finding, Severity};
 use crate::rules::{Rule, Subject};
-use crate::scope::{BlockId, Clause, Facts, Meaning, SourceId};
+use crate::scope::{BlockId, Clause, Facts, Meaning, SourceId, place};
 
 /// See the page.
 pub static RULE: Rule =
@@ -17,7 +18,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         if block.fancy_grouping || !(block.grouped || block.aggregates) {
             continue;
         }
-        let keys = fixed_by_keys(facts, id);
+        let keys = fixed_by_keys(subject, id);
         let loose = subject.context.dialect.grouping == Grouping::AnyRow;
         if loose && picks_a_row(facts, id) {
             continue;
@@ -30,15 +31,17 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             }
             let severity = if loose { Severity::Warning } else { Severity::Error };
             let span = subject.query.span(reference.place);
-            let name = subject.query.text(span);
+            let qualifier = reference.qualifier.map_or(String::new(), |q| format!("{}.", q.value));
+            let name = format!("{qualifier}{}", reference.name.value);
+            let written = subject.query.text(span);
             let message = match (loose, block.grouped) {
                 (true, _) => format!("`{name}` is neither aggregated nor in GROUP BY: any row's value is taken"),
                 (false, true) => format!("`{name}` must be in GROUP BY or in an aggregate"),
                 (false, false) => format!("`{name}` stands beside an aggregate: GROUP BY is missing"),
             };
             out.push(
-                Finding::new("missing-group-by", severity, span, name, message)
-                    .advise(format!("Keep every aggregate and add {name} to GROUP BY.")),
+                Finding::new("missing-group-by", severity, span, &name, message)
+                    .advise(format!("Keep every aggregate, and add {written} to GROUP BY or aggregate it.")),
             );
         }
     }
@@ -51,16 +54,24 @@ fn picks_a_row(facts: &Facts<'_>, block: BlockId) -> bool {
 }
 
 /// Columns that have one value in each group: the keys, and what the joins make equal to them.
-fn fixed_by_keys(facts: &Facts<'_>, block: BlockId) -> Vec<(SourceId, usize)> {
+fn fixed_by_keys(subject: &Subject<'_>, block: BlockId) -> Vec<(SourceId, usize)> {
+    let facts = subject.facts;
+    let grouping = subject.context.dialect.grouping;
+    let keys: Vec<Place> = facts.blocks[block].keys.iter().map(|k| place(k)).collect();
     let mut fixed: Vec<(SourceId, usize)> = facts
         .references
         .iter()
         .filter(|r| r.block == block && r.in_key && r.clause == Clause::GroupBy)
+        // Grouping by an expression does not fix the columns in it. Where no query fails of it, that is not worth a word.
+        .filter(|r| grouping == Grouping::AnyRow || keys.contains(&r.place))
         .filter_map(|r| match r.meaning {
             Meaning::Column(s, c) => Some((s, c)),
             _ => None,
         })
         .collect();
+    if grouping == Grouping::Refused {
+        return fixed;
+    }
     let equal: Vec<_> = facts
         .operations
         .iter()

@@ -17,11 +17,16 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 Severity::Error,
                 subject.query.span(arity.place),
                 "",
-                format!("the first part gives {left} columns, this one {right}"),
+                format!("the first part gives {}, this one {right}", columns(left)),
             )
             .advise(format!(
                 "Both sides of the set operation must select the same number of columns: {left} and {right} now."
             )),
         );
     }
+}
+
+/// `1 column`, `2 columns`
+pub(super) fn columns(count: usize) -> String {
+    format!("{count} column{}", if count == 1 { "" } else { "s" })
 }

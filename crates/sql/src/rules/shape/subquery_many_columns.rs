@@ -1,6 +1,7 @@
 #![doc = include_str!("subquery_many_columns.md")]
 
 use crate::finding::{Finding, Severity};
+use crate::rules::shape::set_operation_arity::columns;
 use crate::rules::{Rule, Subject};
 use crate::scope::ArityKind;
 
@@ -17,9 +18,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 Severity::Error,
                 subject.query.span(arity.place),
                 "",
-                format!("the subquery gives {given} columns where {wanted} is wanted"),
+                format!("the subquery gives {} where {wanted} is wanted", columns(given)),
             )
-            .advise(format!("The subquery must select {wanted} column, not {given}.")),
+            .advise(format!("The subquery must select {}, not {given}.", columns(wanted))),
         );
     }
 }

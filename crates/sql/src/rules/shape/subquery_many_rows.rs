@@ -17,14 +17,14 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             (true, false) => operation.left_node,
             (false, false) => continue,
         };
-        let then = if fails { "the query fails" } else { "only the first is compared" };
+        let then = if fails { "and then the query fails" } else { "and only the first is compared" };
         out.push(
             Finding::new(
                 "subquery-many-rows",
                 Severity::Warning,
                 subject.query.span(node.span()),
                 "",
-                format!("the subquery may give several rows: {then}"),
+                format!("the subquery may give several rows, {then}"),
             )
             .advise("Compare with IN (subquery), or make the subquery give one row (an aggregate, or LIMIT 1)."),
         );

@@ -16,7 +16,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let (l, r) = (operation.left, operation.right);
         if let Some((column, literal, node)) = column_and_text(operation) {
             // An untyped literal takes the column's type: it must read as one.
-            if column.kind.is_numeric() && literal.trim().parse::<f64>().is_err() {
+            if column.kind.is_numeric() && !reads_as_number(literal) {
                 let severity = if strict { Severity::Error } else { Severity::Warning };
                 let span = subject.query.span(node.span());
                 out.push(
@@ -29,7 +29,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                     )
                     .advise(format!(
                         "{} is numeric: compare it with a number, or use the column that holds '{literal}'.",
-                        name_of(subject, column)
+                        name_of(subject, column).trim_matches('`')
                     )),
                 );
             }
@@ -38,19 +38,37 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         if !strict || l.literal.is_some_and(untyped) || r.literal.is_some_and(untyped) || comparable(l.kind, r.kind) {
             continue;
         }
-        let span = subject.query.span(operation.left_node.span()).join(subject.query.span(operation.right_node.span()));
+        let span = types::span_of(subject.query, operation.left_node)
+            .join(types::span_of(subject.query, operation.right_node));
         let (lk, rk) = (l.kind.word(), r.kind.word());
+        let (left, dialect) = (operation.left_node, subject.context.dialect.name);
+        // `x IN (subquery)` has no node of its own on the right.
+        let right = match std::ptr::eq(left, operation.right_node) {
+            true => format!("the subquery gives {rk}"),
+            false => format!("`{}` is {rk}", operation.right_node),
+        };
         out.push(
             Finding::new(
                 "compared-types",
                 Severity::Error,
                 span,
                 subject.query.text(span),
-                format!("{lk} is compared with {rk}, which {} refuses", subject.context.dialect.name),
+                format!("`{left}` is {lk} and {right}: {dialect} does not compare them"),
             )
-            .advise(format!("{lk} and {rk} cannot be compared: CAST one side to the type of the other.")),
+            .advise(if l.kind.is_moment() != r.kind.is_moment() && (l.kind.is_numeric() || r.kind.is_numeric()) {
+                format!("{lk} and {rk} cannot be compared: write a date, or compare EXTRACT(YEAR FROM …) with the number.")
+            } else {
+                format!("{lk} and {rk} cannot be compared: CAST one side to the type of the other.")
+            }),
         );
     }
+}
+
+/// `12`, ` 1e3`, `1_000` and `0xff`: what some database takes for a number.
+fn reads_as_number(text: &str) -> bool {
+    let text = text.trim().replace('_', "").to_ascii_lowercase();
+    let other_base = ["0x", "0o", "0b"].iter().any(|base| text.trim_start_matches(['+', '-']).starts_with(base));
+    other_base || text.trim_start_matches('$').parse::<f64>().is_ok()
 }
 
 fn untyped(literal: &Literal) -> bool {

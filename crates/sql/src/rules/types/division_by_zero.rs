@@ -1,52 +1,81 @@
 #![doc = include_str!("division_by_zero.md")]
 
-use sqlparser::ast::{BinaryOperator, Expr, Spanned, Value as Literal};
+use sqlparser::ast::{BinaryOperator, Expr, Value as Literal};
 
 use crate::dialect::ZeroDivision;
 use crate::finding::{Finding, Severity};
-use crate::rules::{Rule, Subject};
+use crate::rules::{Rule, Subject, types};
+use crate::schema::Type;
+use crate::scope::{Facts, Operation};
 
 /// See the page.
 pub static RULE: Rule =
     Rule { code: "division-by-zero", group: "types", page: include_str!("division_by_zero.md"), check };
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    let facts = subject.facts;
     let fails = subject.context.dialect.zero_division == ZeroDivision::Error;
-    for operation in &subject.facts.operations {
+    for operation in &facts.operations {
         if !matches!(operation.operator, BinaryOperator::Divide | BinaryOperator::Modulo) {
             continue;
         }
         let is_zero = matches!(operation.right.literal, Some(Literal::Number(n, _)) if n.parse::<f64>() == Ok(0.0));
-        // A column or a count may be zero in some row; a literal is not, and NULLIF has been thought of.
+        // A column or a count may be zero in some row; NULLIF has been thought of.
+        let grouped = operation.block.is_some_and(|b| facts.blocks[b].grouped);
         let may_be_zero = fails
-            && operation.right.literal.is_none()
-            && (operation.right.column.is_some() || is_count(operation.right_node));
+            && (operation.right.column.is_some() || may_count_nothing(operation.right_node, grouped))
+            && !is_guarded(facts, operation);
         if !is_zero && !may_be_zero {
             continue;
         }
-        let severity = if is_zero && fails { Severity::Error } else { Severity::Warning };
-        let span = subject.query.span(operation.right_node.span());
-        let divisor = subject.query.text(span);
-        let message = match (is_zero, fails) {
-            (true, true) => "division by zero fails".to_string(),
-            (true, false) => "division by zero gives NULL".to_string(),
-            (false, _) => format!("the query fails if `{divisor}` is ever zero"),
+        // Constants are divided before any row is read; anything else fails only if a row gets there, and floats may
+        // give infinity.
+        let integers = operation.left.kind == Type::Integer && operation.right.kind == Type::Integer;
+        let always = is_zero && fails && integers && operation.left.literal.is_some();
+        let severity = if always { Severity::Error } else { Severity::Warning };
+        let span = types::span_of(subject.query, operation.right_node);
+        let divisor = operation.right_node.to_string();
+        let (message, advice) = match (is_zero, fails) {
+            (true, _) => (
+                format!("division by zero {}", if fails { "fails" } else { "gives NULL" }),
+                "The divisor is zero: divide by something else.".to_string(),
+            ),
+            (false, _) => (
+                format!("the query fails if `{divisor}` is ever zero"),
+                format!("Guard the division: divide by NULLIF({divisor}, 0)."),
+            ),
         };
         out.push(
-            Finding::new("division-by-zero", severity, span, divisor, message)
-                .suggest((!is_zero && !divisor.is_empty()).then(|| format!("NULLIF({divisor}, 0)")))
-                .advise(format!("Guard the division: divide by NULLIF({divisor}, 0).")),
+            Finding::new("division-by-zero", severity, span, &divisor, message)
+                .suggest((!is_zero).then(|| format!("NULLIF({divisor}, 0)")))
+                .advise(advice),
         );
     }
 }
 
-fn is_count(node: &Expr) -> bool {
+/// Whether the same SELECT compares the divisor with a number, in WHERE or in a CASE: its zeros have been thought of.
+fn is_guarded(facts: &Facts<'_>, division: &Operation<'_>) -> bool {
+    let divisor = division.right;
+    facts.operations.iter().filter(|o| o.block == division.block && types::compares(o.operator)).any(|o| {
+        let sides = [(o.left, o.left_node, o.right), (o.right, o.right_node, o.left)];
+        sides.iter().any(|(side, node, other)| {
+            let same = *node == division.right_node || (side.column.is_some() && side.column == divisor.column);
+            same && matches!(other.literal, Some(Literal::Number(..)))
+        })
+    })
+}
+
+/// COUNT and SUM may be zero, but COUNT(*) of a group is not.
+fn may_count_nothing(node: &Expr, grouped: bool) -> bool {
     match node {
         Expr::Function(call) => {
-            call.name.to_string().eq_ignore_ascii_case("count") || call.name.to_string().eq_ignore_ascii_case("sum")
+            let text = call.to_string().to_ascii_lowercase();
+            text == "count(*)" && !grouped
+                || text.starts_with("count(") && text != "count(*)"
+                || text.starts_with("sum(")
         }
-        Expr::Nested(inner) => is_count(inner),
-        Expr::Cast { expr, .. } => is_count(expr),
+        Expr::Nested(inner) => may_count_nothing(inner, grouped),
+        Expr::Cast { expr, .. } => may_count_nothing(expr, grouped),
         _ => false,
     }
 }

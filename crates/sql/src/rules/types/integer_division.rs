@@ -1,9 +1,9 @@
 #![doc = include_str!("integer_division.md")]
 
-use sqlparser::ast::{BinaryOperator, Spanned};
+use sqlparser::ast::BinaryOperator;
 
 use crate::finding::{Finding, Severity};
-use crate::rules::{Rule, Subject};
+use crate::rules::{Rule, Subject, types};
 use crate::schema::Type;
 
 /// See the page.
@@ -18,8 +18,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         if operation.left.kind != Type::Integer || operation.right.kind != Type::Integer {
             continue;
         }
-        let left = subject.query.span(operation.left_node.span());
-        let span = left.join(subject.query.span(operation.right_node.span()));
+        let left = types::span_of(subject.query, operation.left_node);
+        let span = left.join(types::span_of(subject.query, operation.right_node));
         out.push(
             Finding::new(
                 "integer-division",

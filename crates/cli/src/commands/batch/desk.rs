@@ -1,0 +1,222 @@
+//! What becomes of one line of a batch: the schema it names, the review, the answer.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use querymend_sql::dialect::SQLITE;
+use querymend_sql::{Context, Dialect, Finding, Policy, Severity, Span, Verdict, review};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::against::{Against, Known, dialect};
+use crate::failure::Failure;
+use crate::input;
+
+/// A line that is longer gets an error for an answer and is passed over.
+pub(super) const LONGEST_LINE: usize = input::MOST_BYTES;
+
+/// A line of the input.
+pub(super) enum Line {
+    /// As it stands there.
+    Text(Vec<u8>),
+    /// Longer than is read.
+    TooLong,
+}
+
+/// Answers to some lines, and how many there are of each kind.
+#[derive(Default)]
+pub(super) struct Answers {
+    pub(super) text: Vec<u8>,
+    pub(super) approved: usize,
+    pub(super) refused: usize,
+    pub(super) failed: usize,
+}
+
+/// What the reviewing threads share. Schemas are kept by the path they came from; each is read once.
+pub(super) struct Desk {
+    root: PathBuf,
+    policy: Policy,
+    dialect: Option<&'static Dialect>,
+    /// For lines that name neither database nor schema, where the command line names one.
+    common: Option<Arc<Known>>,
+    nothing: Arc<Known>,
+    known: Mutex<HashMap<Source, Slot>>,
+}
+
+type Slot = Arc<OnceLock<Result<Arc<Known>, Failure>>>;
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Source {
+    Database(String),
+    File(PathBuf, &'static str),
+}
+
+#[derive(Deserialize)]
+struct Request<'l> {
+    #[serde(borrow)]
+    id: Option<&'l RawValue>,
+    sql: String,
+    db: Option<String>,
+    schema: Option<PathBuf>,
+    dialect: Option<String>,
+}
+
+/// What is left of a request whose other fields are wrong.
+#[derive(Deserialize)]
+struct OnlyId<'l> {
+    #[serde(borrow)]
+    id: Option<&'l RawValue>,
+}
+
+#[derive(Serialize)]
+struct Reply<'r> {
+    id: Option<&'r RawValue>,
+    verdict: Verdict,
+    findings: Vec<Found<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'r str>,
+}
+
+#[derive(Serialize)]
+struct Found<'f> {
+    code: &'static str,
+    severity: Severity,
+    message: &'f str,
+    span: Span,
+    suggestion: Option<&'f str>,
+}
+
+impl Desk {
+    /// With nothing read yet.
+    pub(super) fn new(
+        root: &Path,
+        policy: Policy,
+        dialect: Option<&'static Dialect>,
+        common: Option<Arc<Known>>,
+    ) -> Self {
+        let nothing = Arc::new(Known { schema: None, dialect: dialect.unwrap_or(&SQLITE) });
+        Self { root: root.to_path_buf(), policy, dialect, common, nothing, known: Mutex::new(HashMap::new()) }
+    }
+
+    /// Answers one line.
+    pub(super) fn answer(&self, line: &Line, number: usize, answers: &mut Answers) {
+        let bytes = match line {
+            Line::Text(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => return,
+            Line::Text(bytes) => bytes,
+            Line::TooLong => {
+                let failure = Failure::new(format!("line {number} is longer than {} MB", LONGEST_LINE >> 20));
+                return refuse(None, &failure, answers);
+            }
+        };
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let failure =
+                    Failure::new(format!("line {number} is not UTF-8 text at its byte {}", error.valid_up_to()));
+                return refuse(None, &failure, answers);
+            }
+        };
+        let request: Request<'_> = match serde_json::from_str(text) {
+            Ok(request) => request,
+            Err(error) => {
+                let id = serde_json::from_str::<OnlyId<'_>>(text).ok().and_then(|only| only.id);
+                let failure = Failure::new(format!("line {number} cannot be read: {error}")).hint(
+                    r#"a line is {"id": …, "sql": "…", "db": "…", "dialect": "…", "schema": "…"}; only sql is needed"#,
+                );
+                return refuse(id, &failure, answers);
+            }
+        };
+        let known = match self.known(&request) {
+            Ok(known) => known,
+            Err(failure) => return refuse(request.id, &failure, answers),
+        };
+        let dialect = match request.dialect.as_deref().map(dialect).transpose() {
+            Ok(named) => named.or(self.dialect).unwrap_or(known.dialect),
+            Err(error) => return refuse(request.id, &Failure::new(error), answers),
+        };
+        let context = Context { schema: known.schema.as_ref(), dialect, policy: &self.policy };
+        // A review never panics. If one does all the same, it must not take the other lines with it.
+        let Ok(review) = catch_unwind(AssertUnwindSafe(|| review(&request.sql, &context))) else {
+            let failure = Failure::new(format!("Querymend stumbled over line {number}"))
+                .hint("this is a fault in Querymend: please report it with the line");
+            return refuse(request.id, &failure, answers);
+        };
+        let verdict = review.verdict();
+        match verdict {
+            Verdict::Approved => answers.approved += 1,
+            Verdict::Refused => answers.refused += 1,
+        }
+        let findings = review.findings.iter().map(found).collect();
+        write(&Reply { id: request.id, verdict, findings, error: None, hint: None }, answers);
+    }
+
+    /// The schema that a line names, read at its first use.
+    fn known(&self, request: &Request<'_>) -> Result<Arc<Known>, Failure> {
+        let source = match (&request.db, &request.schema) {
+            (Some(_), Some(_)) => {
+                return Err(Failure::new("the line names both `db` and `schema`").hint("leave one of them out"));
+            }
+            (Some(db), None) => Source::Database(address(db, &self.root)),
+            (None, Some(file)) => {
+                let named = request.dialect.as_deref().and_then(Dialect::named).or(self.dialect);
+                Source::File(self.root.join(file), named.map_or("sqlite", |d| d.name))
+            }
+            (None, None) => return Ok(Arc::clone(self.common.as_ref().unwrap_or(&self.nothing))),
+        };
+        let slot =
+            Arc::clone(self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(source.clone()).or_default());
+        // Others wait for the same schema here, and not for the map.
+        slot.get_or_init(|| {
+            let against = match source {
+                Source::Database(address) => Against { db: Some(address), schema: None, dialect: None },
+                Source::File(path, dialect) => {
+                    Against { db: None, schema: Some(path), dialect: Dialect::named(dialect) }
+                }
+            };
+            against.read().map(Arc::new)
+        })
+        .clone()
+    }
+}
+
+/// The address of a database whose path starts from the root folder.
+fn address(db: &str, root: &Path) -> String {
+    let path = db.strip_prefix("sqlite://").or_else(|| db.strip_prefix("sqlite:"));
+    if path.is_none() && db.contains("://") {
+        return db.to_string();
+    }
+    format!("sqlite:{}", root.join(path.unwrap_or(db)).display())
+}
+
+fn found(finding: &Finding) -> Found<'_> {
+    Found {
+        code: finding.code,
+        severity: finding.severity,
+        message: &finding.message,
+        span: finding.span,
+        suggestion: finding.suggestion.as_deref(),
+    }
+}
+
+/// A line that could not be looked at is refused: what was not reviewed is not run.
+fn refuse(id: Option<&RawValue>, failure: &Failure, answers: &mut Answers) {
+    answers.failed += 1;
+    let (error, hint) = (Some(failure.what.as_str()), failure.hint.as_deref());
+    write(&Reply { id, verdict: Verdict::Refused, findings: Vec::new(), error, hint }, answers);
+}
+
+fn write(reply: &Reply<'_>, answers: &mut Answers) {
+    let before = answers.text.len();
+    if serde_json::to_writer(&mut answers.text, reply).is_err() {
+        // Nothing in a reply can fail to be written as JSON; an answer that is cut short must not go out all the same.
+        answers.text.truncate(before);
+        answers.text.extend_from_slice(
+            br#"{"id":null,"verdict":"refused","findings":[],"error":"the answer cannot be written"}"#,
+        );
+    }
+    answers.text.push(b'\n');
+}

@@ -1,0 +1,164 @@
+use std::time::{Duration, Instant};
+
+use crate::{Ended, Place, SCHEMA};
+
+/// Ended with 2, an error and a hint, and nothing on stdout.
+fn failed(ended: &Ended, message: &str) {
+    assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{}", ended.stderr);
+    let mut lines = ended.stderr.lines();
+    let first = lines.next().unwrap();
+    assert!(first.starts_with("error: ") && first.contains(message), "{}", ended.stderr);
+    assert!(lines.next().is_some_and(|line| line.starts_with("hint: ")), "{}", ended.stderr);
+}
+
+/// Refused with a finding of that code, in bounded time.
+fn refused(sql: &[u8], code: &str) {
+    let begun = Instant::now();
+    let ended = Place::new().run_with(&["check"], sql);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    assert!(ended.stdout.starts_with(&format!("error[{code}]: ")), "{}", ended.stdout);
+    assert!(ended.stdout.len() < 2_000, "a finding is not the whole text");
+    assert!(ended.stderr.contains("hint: "), "{}", ended.stderr);
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn text_that_is_no_query_is_refused() {
+    refused(b"", "no-sql");
+    refused(b" \n\t\n", "no-sql");
+    refused(b"-- nothing", "no-sql");
+    refused(b"SELECT 1 \0 FROM t", "syntax-error");
+    refused(b"SELECT FROM WHERE", "syntax-error");
+}
+
+#[test]
+fn ten_thousand_parentheses_are_refused() {
+    let nested = format!("SELECT {}1{}", "(".repeat(10_000), ")".repeat(10_000));
+    refused(nested.as_bytes(), "too-deep");
+    refused(format!("SELECT {}", "(".repeat(10_000)).as_bytes(), "too-deep");
+    refused(format!("SELECT {}1", "- ".repeat(10_000)).as_bytes(), "too-deep");
+}
+
+#[test]
+fn more_than_a_megabyte_is_refused() {
+    refused(format!("SELECT 1{}", " + 1".repeat(400_000)).as_bytes(), "too-deep");
+}
+
+#[test]
+fn a_megabyte_of_one_text_is_a_query_like_any_other() {
+    let ended = Place::new().run_with(&["check"], format!("SELECT '{}'", "x".repeat(1_000_000)).as_bytes());
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, ""));
+}
+
+#[test]
+fn what_is_not_utf8_is_an_error_with_its_place() {
+    let place = Place::new();
+    failed(
+        &place.run_with(&["check"], b"SELECT 1,\n '\xe9t\xe9'"),
+        "`<stdin>` is not UTF-8 text: byte 0xe9 at offset 12 (line 2)",
+    );
+    place.file("latin.sql", b"SELECT '\xff'");
+    failed(&place.run(&["check", "latin.sql"]), "byte 0xff at offset 8 (line 1)");
+    place.file("wide.sql", b"\xff\xfeS\0E\0");
+    let ended = place.run(&["check", "wide.sql"]);
+    failed(&ended, "not UTF-8");
+    assert!(ended.stderr.contains("UTF-16"));
+    place.file("bom.sql", "\u{feff}SELECT 1");
+    assert_eq!(place.run(&["check", "bom.sql"]).code, 0);
+}
+
+#[test]
+fn files_that_cannot_be_read_are_errors() {
+    let place = Place::new();
+    failed(&place.run(&["check", "missing.sql"]), "there is no file `missing.sql`");
+    failed(&place.run(&["check", "."]), "`.` is a folder");
+    place.file("large.sql", vec![b' '; (16 << 20) + 1]);
+    failed(&place.run(&["check", "large.sql"]), "`large.sql` is larger than 16 MB");
+}
+
+#[test]
+fn schemas_that_are_none_are_errors() {
+    let place = Place::new();
+    place.file("twice.sql", format!("{SCHEMA}{SCHEMA}"));
+    place.file("twice.json", r#"{"tables":[{"name":"a","columns":[]},{"name":"a","columns":[]}]}"#);
+    place.file("half.json", r#"{"tables":[{"name":"a""#);
+    place.file("deep.json", "[".repeat(100_000));
+    place.file("prose.sql", "There are some tables, I believe.");
+    place.file("deep.sql", format!("CREATE TABLE t (a INT DEFAULT {}1{})", "(".repeat(10_000), ")".repeat(10_000)));
+    for (file, message) in [
+        ("twice.sql", "table `products` is described twice"),
+        ("twice.json", "table `a` is described twice"),
+        ("half.json", "not valid JSON"),
+        ("deep.json", "not valid JSON"),
+        ("prose.sql", "no CREATE TABLE"),
+        ("deep.sql", "cannot be read as sqlite"),
+        ("missing.json", "there is no file"),
+        (".", "is a folder"),
+    ] {
+        failed(&place.run(&["check", "--sql", "SELECT 1", "--schema", file]), message);
+    }
+}
+
+#[test]
+fn foreign_keys_in_a_cycle_are_fine() {
+    let place = Place::new();
+    place.file("cycle.sql", "CREATE TABLE a (id INT PRIMARY KEY, b INT REFERENCES b (id)); CREATE TABLE b (id INT PRIMARY KEY, a INT REFERENCES a (id));");
+    let ended = place.run(&["check", "--schema", "cycle.sql", "--sql", "SELECT a.id FROM a JOIN b ON a.b = b.id"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, ""));
+}
+
+#[test]
+fn databases_that_are_none_are_errors() {
+    let place = Place::new();
+    place.file("text.db", "this is a text, and no database at all; it is long enough to be one");
+    for (db, message) in [
+        ("missing.db", "there is no file `missing.db`"),
+        (".", "`.` is a folder"),
+        ("text.db", "is not a SQLite database"),
+        ("", "no database was named"),
+        ("mysql://me:secret@host/db", "there is no engine for `mysql://`"),
+    ] {
+        for command in [&["check", "--sql", "SELECT 1"][..], &["run", "--sql", "SELECT 1"], &["schema"]] {
+            let ended = place.run(&[command, &["--db", db]].concat());
+            failed(&ended, message);
+            assert!(!ended.stderr.contains("secret"));
+        }
+    }
+    assert!(!place.path("missing.db").exists());
+}
+
+#[test]
+fn a_locked_database_is_an_error_and_not_a_wait_for_ever() {
+    let place = Place::with_demo();
+    let holder = rusqlite::Connection::open(place.path("shop.db")).unwrap();
+    holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let begun = Instant::now();
+    failed(&place.run(&["check", "--db", "shop.db", "--sql", "SELECT 1"]), "`shop.db` is locked by another program");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    holder.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(place.run(&["check", "--db", "shop.db", "--sql", "SELECT 1"]).code, 0);
+}
+
+#[test]
+fn policies_with_unknown_fields_are_errors() {
+    let place = Place::new();
+    place.file("typo.yaml", "allow_table: [products]\n");
+    place.file("typo.json", r#"{"allow_table": ["products"]}"#);
+    place.file("kind.yaml", "comments: maybe\n");
+    place.file("empty.yaml", "\n");
+    for (file, message) in [
+        ("typo.yaml", "unknown field `allow_table`"),
+        ("typo.json", "unknown field `allow_table`"),
+        ("kind.yaml", "maybe"),
+    ] {
+        failed(&place.run(&["check", "--sql", "SELECT 1", "--policy", file]), message);
+    }
+    assert_eq!(place.run(&["check", "--sql", "SELECT 1", "--policy", "empty.yaml"]).code, 0);
+}
+
+#[test]
+fn terminals_are_safe_from_what_stands_in_a_query() {
+    let ended = Place::new().run_with(&["check", "--explain"], "SELECT \u{1b}[31m \u{9b}31m \u{7}".as_bytes());
+    assert_eq!(ended.code, 1);
+    assert!(!ended.stdout.contains(['\u{1b}', '\u{9b}', '\u{7}']), "{:?}", ended.stdout);
+}

@@ -1,0 +1,228 @@
+use serde_json::Value;
+
+use crate::Place;
+
+const BROKEN: &str =
+    "SELECT id, 'Ünï → 日本', p.names\nFROM products p\nWHERE p.product_id IN (SELECT product_id FROM oders)";
+
+#[test]
+fn l01_findings_stand_under_the_sql() {
+    let place = Place::with_schema();
+    place.file("q.sql", BROKEN);
+    let ended = place.run(&["check", "q.sql", "--schema", "schema.sql"]);
+    assert_eq!(
+        ended.stdout,
+        "\
+error[unknown-column]: `p` has no column `id` (did you mean `product_id`?)
+ --> q.sql:1:8
+  |
+1 | SELECT id, 'Ünï → 日本', p.names
+  |        ^^
+  |
+  = help: write `product_id`
+
+error[unknown-column]: `p` has no column `names` (did you mean `name`?)
+ --> q.sql:1:24
+  |
+1 | SELECT id, 'Ünï → 日本', p.names
+  |                          ^^^^^^^
+  |
+  = help: write `p.name`
+
+error[unknown-table]: there is no table `oders` (did you mean `orders`?)
+ --> q.sql:3:47
+  |
+3 | WHERE p.product_id IN (SELECT product_id FROM oders)
+  |                                               ^^^^^
+  |
+  = help: write `orders`
+"
+    );
+    assert_eq!(
+        ended.stderr,
+        "harmless, but the database would not run it: 3 errors\nhint: `querymend explain unknown-column` says more\n"
+    );
+    assert_eq!(ended.code, 1);
+}
+
+#[test]
+fn c01_a_write_is_refused() {
+    let ended = Place::new().run_with(&["check"], b"DELETE FROM\r\n  products\r\nWHERE 1");
+    assert_eq!(
+        ended.stdout,
+        "\
+error[writes-data]: DELETE is not allowed: only questions (SELECT) are answered
+ --> <stdin>:1:1
+  |
+1 | DELETE FROM
+  | ^^^^^^
+"
+    );
+    assert_eq!(ended.code, 1);
+    assert!(ended.stderr.contains("refused: 1 error"), "{}", ended.stderr);
+}
+
+#[test]
+fn c01_words_in_names_and_text_are_no_writes() {
+    let ended = Place::new().run(&["check", "-q", "--sql", "SELECT update_time FROM t WHERE note = 'DROP TABLE t'"]);
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", ""));
+}
+
+#[test]
+fn c02_comments_are_noted_or_refused_as_the_policy_says() {
+    let place = Place::new();
+    place.file("strict.yaml", "comments: reject\n");
+    place.file("strict.json", r#"{"comments": "reject"}"#);
+    let sql = "SELECT 1 -- one";
+    assert_eq!(place.run(&["check", "--sql", sql]).code, 0);
+    for policy in ["strict.yaml", "strict.json"] {
+        let ended = place.run(&["check", "--sql", sql, "--policy", policy]);
+        assert_eq!(ended.code, 1, "{policy}");
+        assert!(ended.stdout.starts_with("error[comments]"), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn c01_only_allowed_tables_are_read() {
+    let place = Place::with_schema();
+    place.file("house.yaml", "allow_tables:\n  - products\n");
+    let check = |sql| place.run(&["check", "--schema", "schema.sql", "--policy", "house.yaml", "--sql", sql]).code;
+    assert_eq!(check("SELECT name FROM products"), 0);
+    assert_eq!(check("SELECT quantity FROM orders"), 1);
+}
+
+#[test]
+fn c08_explain_prints_what_was_extracted() {
+    let place = Place::with_schema();
+    place.file("house.yaml", "allow_tables: [products, orders]");
+    let sql = "WITH big AS (SELECT * FROM orders o WHERE o.quantity > 9)\nSELECT count(*) FROM big";
+    let ended = place.run(&["check", "--explain", "--schema", "schema.sql", "--policy", "house.yaml", "--sql", sql]);
+    assert_eq!(
+        ended.stdout,
+        "\
+tables: orders
+CTEs: big
+aliases: o = orders, big = (subquery)
+allowed tables: products, orders
+SQL:
+  WITH big AS (SELECT * FROM orders o WHERE o.quantity > 9)
+  SELECT count(*) FROM big
+"
+    );
+    assert_eq!(ended.code, 0);
+    // -v logs the same of a query that is not approved, but not among the findings.
+    let ended = place.run(&["check", "-v", "--schema", "schema.sql", "--sql", "SELECT nme FROM products p"]);
+    assert!(ended.stderr.contains("aliases: p = products\n"), "{}", ended.stderr);
+    assert!(!ended.stdout.contains("aliases"), "{}", ended.stdout);
+}
+
+#[test]
+fn f04_without_a_schema_only_the_text_is_checked_and_that_is_said() {
+    let place = Place::new();
+    let ended = place.run_with(&["check", "-"], b"SELECT anything FROM anywhere");
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, ""));
+    assert_eq!(
+        ended.stderr,
+        "note: neither --db nor --schema was given, so names of tables and columns are not checked\napproved\n"
+    );
+    assert_eq!(place.run_with(&["check", "-q"], b"SELECT FROM WHERE").code, 1);
+}
+
+#[test]
+fn f01_names_are_looked_up_in_a_database_or_in_a_schema_file() {
+    let place = Place::with_demo();
+    let json = place.run(&["schema", "--db", "shop.db", "--format", "json"]).stdout;
+    place.file("shop.json", json);
+    place.file("shop.sql", place.run(&["schema", "--db", "shop.db", "--format", "ddl"]).stdout);
+    for against in
+        [["--db", "shop.db"], ["--db", "sqlite:shop.db"], ["--schema", "shop.json"], ["--schema", "shop.sql"]]
+    {
+        let check = |sql| place.run(&["check", against[0], against[1], "--sql", sql]).code;
+        assert_eq!(check("SELECT \"unitPrice\", `discount (%)` FROM order_items"), 0, "{against:?}");
+        assert_eq!(check("SELECT unit_price FROM order_items"), 1, "{against:?}");
+    }
+}
+
+#[test]
+fn the_dialect_is_that_of_the_option_else_of_the_database() {
+    let place = Place::with_demo();
+    // PostgreSQL alone knows `::`.
+    let sql = "SELECT name::text FROM products";
+    let check = |more: &[&str]| place.run(&[&["check", "--db", "shop.db", "--sql", sql], more].concat()).code;
+    assert_eq!((check(&[]), check(&["--dialect", "pg"])), (1, 0));
+}
+
+#[test]
+fn l01_json_has_places_and_suggestions() {
+    let place = Place::with_schema();
+    place.file("q.sql", BROKEN);
+    let ended = place.run(&["check", "q.sql", "--schema", "schema.sql", "--format", "json"]);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((ended.code, &report["verdict"], &report["clean"]), (1, &"approved".into(), &false.into()));
+    assert_eq!(report["dialect"], "sqlite");
+    let found = &report["findings"][1];
+    assert_eq!(
+        (&found["code"], &found["severity"], &found["suggestion"]),
+        (&"unknown-column".into(), &"error".into(), &"p.name".into())
+    );
+    let start = BROKEN.find("p.names").unwrap();
+    assert_eq!(found["span"], serde_json::json!({ "start": start, "end": start + 7 }));
+    assert_eq!([&found["line"], &found["column"], &found["end_line"], &found["end_column"]], [1, 24, 1, 31]);
+    assert_eq!(report["extracted"]["aliases"][0], serde_json::json!(["p", "products"]));
+}
+
+#[test]
+fn l01_sarif_has_what_the_standard_requires() {
+    let place = Place::with_schema();
+    place.file("my query.sql", format!("```sql\n{BROKEN}\n```"));
+    let ended = place.run(&["check", "my query.sql", "--schema", "schema.sql", "--format", "sarif"]);
+    let log: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((ended.code, &log["version"]), (1, &"2.1.0".into()));
+    assert!(log["$schema"].as_str().unwrap().contains("sarif-2.1.0"));
+    let run = &log["runs"][0];
+    assert_eq!(run["tool"]["driver"]["name"], "querymend");
+    assert_eq!(run["columnKind"], "unicodeCodePoints");
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    let results = run["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    for result in results {
+        let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+        assert_eq!(rules[index]["id"], result["ruleId"]);
+        assert!(rules[index]["shortDescription"]["text"].is_string());
+        assert!(["error", "warning", "note"].contains(&result["level"].as_str().unwrap()));
+        assert!(!result["message"]["text"].as_str().unwrap().is_empty());
+        let place = &result["locations"][0]["physicalLocation"];
+        assert_eq!(place["artifactLocation"]["uri"], "my%20query.sql");
+        for field in ["startLine", "startColumn", "endLine", "endColumn"] {
+            assert!(place["region"][field].as_u64().unwrap() >= 1, "{field}");
+        }
+    }
+    let fence = &results[0];
+    assert_eq!((&fence["ruleId"], &fence["level"]), (&"code-fence".into(), &"note".into()));
+    let replacement = &fence["fixes"][0]["artifactChanges"][0]["replacements"][0];
+    assert_eq!(
+        (&replacement["deletedRegion"]["startLine"], &replacement["insertedContent"]["text"]),
+        (&1.into(), &"".into())
+    );
+    let column = results.iter().find(|r| r["properties"]["suggestion"] == "p.name").unwrap();
+    assert_eq!(column["locations"][0]["physicalLocation"]["region"]["startColumn"], 24);
+}
+
+#[test]
+fn colour_comes_only_when_it_is_asked_for() {
+    let place = Place::new();
+    let check = |more: &[&str]| place.run(&[&["check", "--sql", "DROP TABLE t"], more].concat()).stdout;
+    let plain = check(&[]);
+    assert!(!plain.contains('\u{1b}'));
+    let coloured = check(&["--color", "always"]);
+    assert!(coloured.contains("\u{1b}["));
+    // Colour carries no meaning: without it the same words are there.
+    let mut stripped = String::new();
+    let mut rest = coloured.as_str();
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        stripped.push_str(before);
+        rest = after.split_once('m').unwrap().1;
+    }
+    stripped.push_str(rest);
+    assert_eq!(stripped, plain);
+}

@@ -1,0 +1,87 @@
+//! Runs the real command on real files.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on must fail")]
+
+mod bad_input;
+mod batch;
+mod check;
+mod others;
+mod run;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+const SCHEMA: &str = "\
+CREATE TABLE products (product_id INTEGER PRIMARY KEY, name TEXT, category TEXT, price REAL);
+CREATE TABLE orders (order_id INTEGER PRIMARY KEY, product_id INTEGER REFERENCES products (product_id), quantity INTEGER);
+";
+
+/// A folder of its own for each test; the command runs in it.
+struct Place {
+    folder: TempDir,
+}
+
+/// How a command ended.
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// With `schema.sql` in it.
+    fn with_schema() -> Self {
+        let place = Self::new();
+        place.file("schema.sql", SCHEMA);
+        place
+    }
+
+    /// With the demo database in it, as `shop.db`.
+    fn with_demo() -> Self {
+        let place = Self::new();
+        assert_eq!(place.run(&["demo", "shop.db"]).code, 0);
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), content).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_querymend"));
+        command.current_dir(self.folder.path()).args(arguments);
+        command.env_remove("NO_COLOR").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
+        self.run_with(arguments, b"")
+    }
+
+    fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> Ended {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        let bytes = stdin.to_vec();
+        // Written beside, because the command may answer before it has read everything.
+        let writer = std::thread::spawn(move || pipe.write_all(&bytes).ok());
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        let ended = Ended {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        };
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        ended
+    }
+}

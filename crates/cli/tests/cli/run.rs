@@ -1,0 +1,154 @@
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{Ended, Place};
+
+/// Never ends by itself.
+const FOREVER: &str = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
+const TWO: &str = "SELECT 1 AS n, 'a|b' AS t UNION ALL SELECT NULL, 'é, \"x\"'";
+
+fn run(place: &Place, sql: &str, more: &[&str]) -> Ended {
+    place.run(&[&["run", "--db", "shop.db", "--sql", sql], more].concat())
+}
+
+#[test]
+fn rows_go_to_stdout_and_the_rest_to_stderr() {
+    let place = Place::with_demo();
+    let ended = run(&place, TWO, &[]);
+    let table = "\
+┌──────┬────────┐
+│    n ┆ t      │
+╞══════╪════════╡
+│    1 ┆ a|b    │
+│ NULL ┆ é, \"x\" │
+└──────┴────────┘
+";
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (0, table, "2 rows\n"));
+    let ended = run(&place, TWO, &["--format", "csv", "-q"]);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("n,t\n1,a|b\n,\"é, \"\"x\"\"\"\n", ""));
+    let ended = run(&place, TWO, &["--format", "markdown"]);
+    assert_eq!(ended.stdout, "| n | t |\n| --- | --- |\n| 1 | a\\|b |\n| NULL | é, \"x\" |\n");
+    let ended = run(&place, TWO, &["--format", "json"]);
+    let rows: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(
+        rows,
+        serde_json::json!({ "columns": ["n", "t"], "rows": [[1, "a|b"], [null, "é, \"x\""]], "truncated": false })
+    );
+}
+
+#[test]
+fn an_answer_that_was_cut_says_so() {
+    let place = Place::with_demo();
+    for (more, rows) in [(&["--max-rows", "3", "-q"][..], 3), (&["--max-rows", "40", "-q"], 40)] {
+        let ended = run(&place, "SELECT name FROM products", &[more, &["--format", "csv"]].concat());
+        assert_eq!((ended.code, ended.stdout.lines().count()), (0, rows + 1));
+        assert_eq!(ended.stderr.contains("truncated"), rows < 40, "{}", ended.stderr);
+    }
+    let ended = run(&place, "SELECT name FROM products", &["--max-bytes", "100", "--format", "json"]);
+    let rows: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(rows["truncated"], true);
+    assert!(ended.stderr.contains("truncated"));
+}
+
+#[test]
+fn c01_what_is_refused_is_not_run_and_shown_on_stderr() {
+    let place = Place::with_demo();
+    place.file("q.sql", "DROP TABLE products");
+    let ended = place.run(&["run", "--db", "shop.db", "q.sql"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
+    assert!(ended.stderr.starts_with("error[writes-data]: DROP TABLE is not allowed"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains(" --> q.sql:1:1\n") && ended.stderr.ends_with("refused: 1 error\n"),
+        "{}",
+        ended.stderr
+    );
+    let ended = run(&place, "SELECT names FROM products", &[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
+    assert!(ended.stderr.contains("= help: write `name`"), "{}", ended.stderr);
+    assert_eq!(run(&place, "SELECT count(*) FROM products", &["--format", "csv"]).stdout, "count(*)\n40\n");
+}
+
+#[test]
+fn salvaged_sql_runs_without_what_stood_around_it() {
+    let place = Place::with_demo();
+    let ended = place.run_with(
+        &["run", "--db", "shop.db", "--format", "csv"],
+        b"Sure!\n```sql\nSELECT count(*) AS n FROM orders; -- all\n```\n",
+    );
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "n\n180\n"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_dry_run_prints_the_sql_and_runs_nothing() {
+    let place = Place::with_demo();
+    let ended = run(&place, &format!("{FOREVER} -- for ever\n;"), &["--dry-run"]);
+    assert_eq!((ended.code, ended.stdout), (0, format!("{FOREVER}\n")));
+    assert!(ended.stderr.contains("dry run"));
+}
+
+#[test]
+fn what_the_database_says_is_given_a_meaning() {
+    let place = Place::with_demo();
+    let ended = run(&place, "SELECT json_extract(name, '$.x') FROM products", &[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
+    let first = ended.stderr.lines().next().unwrap();
+    assert!(first.starts_with("error[") && first.ends_with("]: malformed JSON (SQLITE_ERROR)"), "{}", ended.stderr);
+    assert!(ended.stderr.lines().last().unwrap().starts_with("hint: "), "{}", ended.stderr);
+}
+
+#[test]
+fn a_query_that_takes_too_long_is_stopped() {
+    let place = Place::with_demo();
+    let begun = Instant::now();
+    let ended = run(&place, FOREVER, &["--timeout", "0.2"]);
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert_eq!(ended.code, 1);
+    assert!(
+        ended.stderr.starts_with("error[timed-out]: the query was stopped because it ran longer than 200 ms"),
+        "{}",
+        ended.stderr
+    );
+    for time in ["0", "-1", "soon", "NaN", "1e300"] {
+        assert_eq!(run(&place, "SELECT 1", &["--timeout", time]).code, 2, "{time}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_the_query() {
+    let place = Place::with_demo();
+    let mut child = place.command(&["run", "-v", "--db", "shop.db", "--sql", FOREVER]).spawn().unwrap();
+    // The query is under way once it was said that it is sent.
+    let mut stderr = child.stderr.take().unwrap();
+    let mut said = String::new();
+    let mut byte = [0];
+    while !said.contains("sent to") && stderr.read(&mut byte).unwrap() > 0 {
+        said.push(char::from(byte[0]));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let begun = Instant::now();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let place = Place::with_demo();
+    let sql = "SELECT a.name FROM products a CROSS JOIN products b CROSS JOIN orders c";
+    for arguments in [
+        &["run", "--db", "shop.db", "--format", "csv", "--max-rows", "100000", "--sql", sql][..],
+        &["explain"],
+        &["completions", "zsh"],
+    ] {
+        let mut child = place.command(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        assert!(!stderr.contains("error") && !stderr.contains("panicked"), "{stderr}");
+    }
+}
