@@ -59,7 +59,9 @@ fn measure(set: &Set) {
         times.extend(best.min());
     }
     times.sort_unstable();
-    let at = |share: f64| times.get((times.len() as f64 * share) as usize).or(times.last()).map_or(0.0, |t| t.as_secs_f64() * 1e6);
+    let at = |share: f64| {
+        times.get((times.len() as f64 * share) as usize).or(times.last()).map_or(0.0, |t| t.as_secs_f64() * 1e6)
+    };
     println!(
         "{{\"set\":\"{}\",\"queries\":{},\"with_errors\":{errors},\"median_us\":{:.1},\"p95_us\":{:.1}}}",
         set.name,

@@ -22,6 +22,7 @@ pub mod dialect;
 pub mod diff;
 pub mod finding;
 mod near;
+mod pieces;
 mod policy;
 mod query;
 mod review;

@@ -5,7 +5,9 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{BinaryOperator, Expr, ObjectName, Query, Select, SetExpr, Spanned, Statement, TableFactor, Visit, Visitor};
+use sqlparser::ast::{
+    BinaryOperator, Expr, ObjectName, Query, Select, SetExpr, Spanned, Statement, TableFactor, Visit, Visitor,
+};
 use sqlparser::tokenizer::Span as Place;
 
 /// Something that is not reading, or that may turn out not to be.
@@ -101,7 +103,9 @@ impl Visitor for Walk {
                 self.found.extend(last(&call.name).map(|name| Hazard::Calls(name, call.name.span())));
             }
             // MySQL sets session variables in the middle of a query.
-            Expr::BinaryOp { op: BinaryOperator::Assignment, .. } => self.found.push(Hazard::Writes(":=".into(), expr.span())),
+            Expr::BinaryOp { op: BinaryOperator::Assignment, .. } => {
+                self.found.push(Hazard::Writes(":=".into(), expr.span()))
+            }
             _ => {}
         }
         ControlFlow::Continue(())

@@ -12,7 +12,8 @@ fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
 
 /// What is sent, and whether it must be refused (`None`: either is right).
 fn inputs() -> Vec<(&'static str, String, Option<bool>)> {
-    let doubled = (1..40).map(|i| format!("c{i} AS (SELECT x.*, y.* FROM c{} x, c{} y)", i - 1, i - 1)).collect::<Vec<_>>();
+    let doubled =
+        (1..40).map(|i| format!("c{i} AS (SELECT x.*, y.* FROM c{} x, c{} y)", i - 1, i - 1)).collect::<Vec<_>>();
     vec![
         ("empty", String::new(), Some(true)),
         ("blank", " \n\t ".into(), Some(true)),
@@ -30,13 +31,29 @@ fn inputs() -> Vec<(&'static str, String, Option<bool>)> {
         ("a sum of 1,400", format!("SELECT {}1", "1+".repeat(1_400)), Some(false)),
         ("1,400 casts", format!("SELECT 1{}", "::int".repeat(1_400)), None),
         ("600 ORs", format!("SELECT 1 FROM t WHERE {}", vec!["a = 1"; 600].join(" OR ")), Some(false)),
-        ("IN with 50,000 members", format!("SELECT 1 FROM t WHERE a IN ({})", vec!["7"; 50_000].join(",")), Some(false)),
+        (
+            "IN with 50,000 members",
+            format!("SELECT 1 FROM t WHERE a IN ({})", vec!["7"; 50_000].join(",")),
+            Some(false),
+        ),
         ("900 UNIONs", format!("SELECT 1{}", " UNION SELECT 1".repeat(900)), Some(false)),
-        ("80,000 columns", format!("SELECT {}", (0..80_000).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",")), Some(true)),
-        ("9,000 columns", format!("SELECT {} FROM t", (0..9_000).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",")), Some(false)),
+        (
+            "80,000 columns",
+            format!("SELECT {}", (0..80_000).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",")),
+            Some(true),
+        ),
+        (
+            "9,000 columns",
+            format!("SELECT {} FROM t", (0..9_000).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",")),
+            Some(false),
+        ),
         ("a literal of 1 MB", format!("SELECT '{}'", "x".repeat(1_000_000)), Some(false)),
         ("2 MB", format!("SELECT '{}'", "x".repeat(2_000_000)), Some(true)),
-        ("columns that double 40 times", format!("WITH c0 AS (SELECT 1 a, 2 b), {} SELECT * FROM c39", doubled.join(", ")), Some(false)),
+        (
+            "columns that double 40 times",
+            format!("WITH c0 AS (SELECT 1 a, 2 b), {} SELECT * FROM c39", doubled.join(", ")),
+            Some(false),
+        ),
         ("apostrophes", "SELECT 'a'b' ".repeat(5_000), Some(true)),
         ("fences", "```".repeat(10_000), Some(true)),
         ("fences with SQL", "```sql\nSELEC 1\n".repeat(2_000), Some(true)),
@@ -60,15 +77,27 @@ fn c01_every_input_gets_an_answer_in_every_dialect() {
                 let policy = Policy::default();
                 let review = review(&sql, &Context { schema: None, dialect, policy: &policy });
                 if let Some(refused) = refused {
-                    assert_eq!(review.verdict() == Verdict::Refused, refused, "{}: {name}: {:?}", dialect.name, review.findings.first());
+                    assert_eq!(
+                        review.verdict() == Verdict::Refused,
+                        refused,
+                        "{}: {name}: {:?}",
+                        dialect.name,
+                        review.findings.first()
+                    );
                 }
                 if review.verdict() == Verdict::Refused {
                     assert!(!review.findings.is_empty(), "{}: {name} is refused without a word", dialect.name);
                 }
                 assert!(review.findings.len() < 2_500, "{}: {name}: {} findings", dialect.name, review.findings.len());
                 for finding in &review.findings {
-                    assert!(finding.span.start <= finding.span.end && finding.span.end <= sql.len(), "{name}: {finding:?}");
-                    assert!(sql.is_char_boundary(finding.span.start) && sql.is_char_boundary(finding.span.end), "{name}: {finding:?}");
+                    assert!(
+                        finding.span.start <= finding.span.end && finding.span.end <= sql.len(),
+                        "{name}: {finding:?}"
+                    );
+                    assert!(
+                        sql.is_char_boundary(finding.span.start) && sql.is_char_boundary(finding.span.end),
+                        "{name}: {finding:?}"
+                    );
                 }
             }
         }

@@ -16,7 +16,8 @@ fn check(dialects: &str, sql: &str, expected: &[&str]) {
         let dialect = Dialect::named(name).unwrap_or_else(|| panic!("{name}"));
         let policy = Policy::default();
         let review = review(sql, &Context { schema: Some(&schema), dialect, policy: &policy });
-        let found: Vec<&str> = review.findings.iter().filter(|f| f.severity == Severity::Error).map(|f| f.code).collect();
+        let found: Vec<&str> =
+            review.findings.iter().filter(|f| f.severity == Severity::Error).map(|f| f.code).collect();
         assert_eq!(found, expected, "{name}: {sql}\n{:#?}", review.findings);
     }
 }
@@ -41,27 +42,51 @@ fn c03_ctes_and_derived_tables_are_no_unknown_tables() {
     check(ALL, "SELECT d.n FROM (SELECT name AS n FROM products) AS d", &[]);
     check(ALL, "SELECT d.name FROM (SELECT name AS n FROM products) AS d", &["unknown-column"]);
     check("sqlite postgres trino", "WITH c (a, b) AS (SELECT name, price FROM products) SELECT a, b FROM c", &[]);
-    check("sqlite postgres trino", "WITH c (a, b) AS (SELECT name, price FROM products) SELECT name FROM c", &["unknown-column"]);
+    check(
+        "sqlite postgres trino",
+        "WITH c (a, b) AS (SELECT name, price FROM products) SELECT name FROM c",
+        &["unknown-column"],
+    );
 }
 
 #[test]
 fn c03_recursive_ctes_see_themselves() {
     let numbers = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT i FROM n";
     check("sqlite postgres mysql trino datafusion", numbers, &[]);
-    check("sqlite postgres", "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT j + 1 FROM n) SELECT i FROM n", &["unknown-column"]);
+    check(
+        "sqlite postgres",
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT j + 1 FROM n) SELECT i FROM n",
+        &["unknown-column"],
+    );
     check("sqlite", "WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT i FROM n", &[]);
     check("postgres", "WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n) SELECT i FROM n", &["unknown-table"]);
 }
 
 #[test]
 fn subqueries_see_outward_and_siblings_do_not() {
-    check(ALL, "SELECT name FROM products p WHERE EXISTS (SELECT 1 FROM reviews r WHERE r.product_id = p.product_id)", &[]);
+    check(
+        ALL,
+        "SELECT name FROM products p WHERE EXISTS (SELECT 1 FROM reviews r WHERE r.product_id = p.product_id)",
+        &[],
+    );
     check(ALL, "SELECT name FROM products p WHERE price > (SELECT AVG(total) FROM orders WHERE order_id = stock)", &[]);
     check(ALL, "SELECT r.rating FROM products p WHERE EXISTS (SELECT 1 FROM reviews r)", &["unknown-alias"]);
-    check(ALL, "SELECT 1 FROM products p JOIN (SELECT rating FROM reviews WHERE product_id = p.product_id) r ON 1 = 1", &["unknown-alias"]);
-    check("postgres mysql trino spark", "SELECT r.rating FROM products p CROSS JOIN LATERAL (SELECT rating FROM reviews WHERE product_id = p.product_id) r", &[]);
+    check(
+        ALL,
+        "SELECT 1 FROM products p JOIN (SELECT rating FROM reviews WHERE product_id = p.product_id) r ON 1 = 1",
+        &["unknown-alias"],
+    );
+    check(
+        "postgres mysql trino spark",
+        "SELECT r.rating FROM products p CROSS JOIN LATERAL (SELECT rating FROM reviews WHERE product_id = p.product_id) r",
+        &[],
+    );
     // SQLite's GROUP BY and ORDER BY do not look outward.
-    check("sqlite", "SELECT 1 FROM products WHERE stock = (SELECT rating FROM reviews ORDER BY price)", &["unknown-column"]);
+    check(
+        "sqlite",
+        "SELECT 1 FROM products WHERE stock = (SELECT rating FROM reviews ORDER BY price)",
+        &["unknown-column"],
+    );
     check("postgres", "SELECT 1 FROM products WHERE stock = (SELECT rating FROM reviews ORDER BY price LIMIT 1)", &[]);
     // SQLite goes on outward when the nearest table of that name lacks the column; others do not.
     check("sqlite", "SELECT 1 FROM products t WHERE EXISTS (SELECT t.price FROM reviews t)", &[]);
@@ -70,14 +95,19 @@ fn subqueries_see_outward_and_siblings_do_not() {
 
 #[test]
 fn ambiguity_is_told_from_sharing() {
-    check(ALL, "SELECT product_id FROM products JOIN reviews ON products.product_id = reviews.product_id", &["ambiguous-column"]);
+    check(
+        ALL,
+        "SELECT product_id FROM products JOIN reviews ON products.product_id = reviews.product_id",
+        &["ambiguous-column"],
+    );
     check(ALL, "SELECT product_id, name FROM products JOIN reviews USING (product_id)", &[]);
     check("sqlite postgres mysql", "SELECT product_id FROM products NATURAL JOIN reviews", &[]);
     check(ALL, "SELECT customer_id FROM products JOIN reviews USING (customer_id)", &["unknown-column"]);
     check(ALL, "SELECT p.product_id FROM products p, reviews r WHERE p.product_id = r.product_id", &[]);
     check("sqlite postgres", "SELECT products.name FROM products JOIN products ON 1 = 1", &["ambiguous-column"]);
     // An unaliased column has a name of its own in ORDER BY, except in SQLite.
-    let sorted = "SELECT p.product_id FROM products p JOIN reviews r ON p.product_id = r.product_id ORDER BY product_id";
+    let sorted =
+        "SELECT p.product_id FROM products p JOIN reviews r ON p.product_id = r.product_id ORDER BY product_id";
     check("postgres mysql trino spark datafusion", sorted, &[]);
     check("sqlite", sorted, &["ambiguous-column"]);
     // SQLite takes the first of two columns of one name; PostgreSQL refuses.
@@ -119,18 +149,34 @@ fn case_folding_is_the_dialects_own() {
     check("postgres datafusion", "SELECT \"reviewText\" FROM reviews", &[]);
     check("sqlite trino", "SELECT reviewText, \"REVIEWTEXT\" FROM reviews", &[]);
     check("mysql spark hive", "SELECT reviewText, `REVIEWTEXT` FROM reviews", &[]);
-    check("postgres", "WITH t AS (SELECT name AS ProductName FROM products) SELECT productname, t.PRODUCTNAME FROM t", &[]);
-    check("postgres", "WITH t AS (SELECT name AS \"ProductName\" FROM products) SELECT productname FROM t", &["unknown-column"]);
+    check(
+        "postgres",
+        "WITH t AS (SELECT name AS ProductName FROM products) SELECT productname, t.PRODUCTNAME FROM t",
+        &[],
+    );
+    check(
+        "postgres",
+        "WITH t AS (SELECT name AS \"ProductName\" FROM products) SELECT productname FROM t",
+        &["unknown-column"],
+    );
 }
 
 #[test]
 fn stars_expand() {
     check(ALL, "SELECT d.price FROM (SELECT * FROM products) d", &[]);
-    check(ALL, "SELECT d.rating FROM (SELECT p.* FROM products p JOIN reviews r ON p.product_id = r.product_id) d", &["unknown-column"]);
+    check(
+        ALL,
+        "SELECT d.rating FROM (SELECT p.* FROM products p JOIN reviews r ON p.product_id = r.product_id) d",
+        &["unknown-column"],
+    );
     check(ALL, "SELECT x.* FROM products p", &["unknown-alias"]);
     check(ALL, "SELECT name FROM products UNION SELECT first_name, last_name FROM customers", &["set-operation-arity"]);
     check(ALL, "SELECT * FROM products WHERE product_id IN (SELECT * FROM reviews)", &["subquery-many-columns"]);
-    check("sqlite postgres mysql", "SELECT 1 FROM orders WHERE (order_id, customer_id) IN (SELECT order_id, product_id FROM order_items)", &[]);
+    check(
+        "sqlite postgres mysql",
+        "SELECT 1 FROM orders WHERE (order_id, customer_id) IN (SELECT order_id, product_id FROM order_items)",
+        &[],
+    );
 }
 
 #[test]
@@ -162,7 +208,15 @@ fn all_faults_of_a_query_are_found_in_one_pass() {
     check(
         "sqlite",
         sql,
-        &["unknown-column", "unknown-function", "unknown-alias", "unknown-alias", "unknown-table", "unknown-column", "aggregate-in-where"],
+        &[
+            "unknown-column",
+            "unknown-function",
+            "unknown-alias",
+            "unknown-alias",
+            "unknown-table",
+            "unknown-column",
+            "aggregate-in-where",
+        ],
     );
 }
 
@@ -170,7 +224,14 @@ fn all_faults_of_a_query_are_found_in_one_pass() {
 fn f04_without_a_schema_what_the_query_itself_says_is_still_checked() {
     let policy = Policy::default();
     let context = Context { schema: None, dialect: &querymend_sql::dialect::SQLITE, policy: &policy };
-    let codes = |sql: &str| review(sql, &context).findings.iter().filter(|f| f.severity == Severity::Error).map(|f| f.code).collect::<Vec<_>>();
+    let codes = |sql: &str| {
+        review(sql, &context)
+            .findings
+            .iter()
+            .filter(|f| f.severity == Severity::Error)
+            .map(|f| f.code)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(codes("SELECT anything FROM anywhere"), [""; 0]);
     assert_eq!(codes("SELECT b.x FROM a"), ["unknown-alias"]);
     assert_eq!(codes("WITH c AS (SELECT 1 AS x) SELECT y FROM c"), ["unknown-column"]);

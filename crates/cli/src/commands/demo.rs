@@ -1,11 +1,14 @@
 //! `querymend demo`: a small shop to try things on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use querymend_sql::{Context, Policy, review};
 
+use crate::against::wait;
 use crate::failure::{Exit, Failure};
 use crate::out::Out;
+use crate::render;
 
 /// Write a small shop database to try things on
 #[derive(Debug, Args)]
@@ -23,9 +26,11 @@ pub fn run(demo: &Demo, out: &mut Out) -> Result<Exit, Failure> {
     querymend_engine::demo::write(&demo.path)?;
     let path = shell_word(&demo.path.display().to_string());
     out.note(&format!("wrote {path}: customers, products, orders, order_items and reviews of a small shop"));
+    show_a_broken_query(&demo.path, out)?;
     out.write(
         format!(
-            "Try:
+            "
+Try:
   querymend check --db {path} --sql \"SELECT id, price FROM products WHERE categry = 'Electronics'\"
   querymend run --db {path} --sql \"SELECT category, count(*) AS products FROM products GROUP BY category\"
   querymend schema --db {path}
@@ -34,6 +39,25 @@ pub fn run(demo: &Demo, out: &mut Out) -> Result<Exit, Failure> {
         .as_bytes(),
     )?;
     Ok(Exit::Done)
+}
+
+/// What a model might write for "which customers bought electronics in 2024, and for how much?".
+const BROKEN: &str = "SELECT c.name, SUM(o.total) AS spent
+FROM customers c
+JOIN orders o ON o.customer_id = c.id
+WHERE YEAR(o.ordered_on) = 2024
+  AND category = 'Electronics'
+GROUP BY c.name;
+";
+
+/// Reviews a query with several faults, so that the first thing a newcomer sees is what this is for.
+fn show_a_broken_query(path: &Path, out: &mut Out) -> Result<(), Failure> {
+    let engine = querymend_engine::open(&path.display().to_string())?;
+    let schema = wait(engine.schema())?;
+    let policy = Policy::default();
+    let review = review(BROKEN, &Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy });
+    out.write(b"A query with faults in it, as `querymend check` explains it:\n\n")?;
+    out.write(render::findings("broken.sql", BROKEN, &review.findings, out.color).as_bytes())
 }
 
 /// A word as a shell reads it back.

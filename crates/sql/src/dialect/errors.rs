@@ -78,12 +78,17 @@ impl ErrorType {
             "unknown-column" | "unknown-alias" | "alias-reference" => ErrorType::ColumnNotFound,
             "ambiguous-column" => ErrorType::AmbiguousColumn,
             "unknown-function" | "wrong-argument-count" | "function-of-another-dialect" => ErrorType::FunctionNotFound,
-            "compared-types" | "argument-types" | "invalid-cast" | "date-format" | "set-operation-types" | "string-concat" => {
-                ErrorType::TypeMismatch
-            }
+            "compared-types"
+            | "argument-types"
+            | "invalid-cast"
+            | "date-format"
+            | "set-operation-types"
+            | "string-concat" => ErrorType::TypeMismatch,
             "missing-group-by" | "aggregate-in-where" => ErrorType::Aggregation,
             "division-by-zero" => ErrorType::DivisionByZero,
-            "subquery-many-rows" | "subquery-many-columns" | "set-operation-arity" | "set-operation-order" => ErrorType::Cardinality,
+            "subquery-many-rows" | "subquery-many-columns" | "set-operation-arity" | "set-operation-order" => {
+                ErrorType::Cardinality
+            }
             "writes-data" | "many-statements" | "forbidden-function" | "locking" => ErrorType::NotReadOnly,
             "permission-denied" => ErrorType::PermissionDenied,
             "timed-out" => ErrorType::Timeout,

@@ -46,7 +46,13 @@ pub static MYSQL: Dialect = Dialect {
     hidden_columns: &["_rowid"],
     system_schemas: &["information_schema", "performance_schema", "mysql", "sys"],
     system_tables: &["dual"],
-    secret_tables: &["mysql.user", "mysql.global_priv", "mysql.password_history", "mysql.slave_master_info", "mysql.servers"],
+    secret_tables: &[
+        "mysql.user",
+        "mysql.global_priv",
+        "mysql.password_history",
+        "mysql.slave_master_info",
+        "mysql.servers",
+    ],
     file_schemas: &[],
     lacks: &[
         Feature::DoubleColonCast,

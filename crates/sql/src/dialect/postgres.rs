@@ -56,7 +56,8 @@ pub static POSTGRES: Dialect = Dialect {
         "pg_ident_file_mappings",
         "pg_file_settings",
         "pg_largeobject",
-        "pg_subscription", "information_schema.user_mapping_options",
+        "pg_subscription",
+        "information_schema.user_mapping_options",
     ],
     file_schemas: &[],
     lacks: &[

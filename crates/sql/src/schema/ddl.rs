@@ -8,7 +8,7 @@ use sqlparser::parser::Parser;
 
 use super::{Column, ForeignKey, Table};
 use crate::dialect::Dialect;
-use crate::query;
+use crate::pieces::split_statements;
 
 /// A `CREATE TABLE` that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub struct DdlError {
 pub(super) fn tables(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlError> {
     let mut tables: Vec<Table> = Vec::new();
     let mut created = 0;
-    for (number, statement) in query::split_statements(text).into_iter().enumerate() {
+    for (number, statement) in split_statements(text).into_iter().enumerate() {
         let wanted = starts_with_word(statement, "create")
             || starts_with_word(statement, "alter")
             || starts_with_word(statement, "comment");

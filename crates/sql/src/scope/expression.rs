@@ -1,51 +1,14 @@
 //! Expressions: binds the names in them and says what type comes out.
 
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, Expr, Function as CallNode, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, ListAggOnOverflow, ObjectName, OneOrManyWithParens, Query, Spanned,
-    Subscript, UnaryOperator, Value as Literal, WindowFrameBound, WindowSpec, WindowType,
+    AccessExpr, BinaryOperator, CastKind, Expr, OneOrManyWithParens, Query, Spanned, Subscript, UnaryOperator,
+    Value as Literal,
 };
 use sqlparser::tokenizer::Span as Place;
 
-use super::{BlockId, Call, Clause, Operation, Resolver, Spot, Value};
-use crate::dialect::{Feature, Function};
+use super::{Clause, Operation, Resolver, Spot, Value};
+use crate::dialect::Feature;
 use crate::schema::Type;
-
-/// The last part of a function's name, in lower case.
-pub(super) fn function_name(name: &ObjectName) -> String {
-    name.0.last().and_then(|p| p.as_ident()).map(|i| i.value.to_lowercase()).unwrap_or_default()
-}
-
-/// Words that some functions take as a bare first argument: `timestampdiff(DAY, a, b)`.
-const UNITS: &[&str] = &[
-    "microsecond",
-    "millisecond",
-    "second",
-    "minute",
-    "hour",
-    "day",
-    "week",
-    "month",
-    "quarter",
-    "year",
-    "decade",
-    "century",
-    "isoweek",
-    "dayofweek",
-    "dayofyear",
-    "dow",
-    "doy",
-    "epoch",
-    "yy",
-    "yyyy",
-    "mm",
-    "dd",
-    "hh",
-    "mi",
-    "ss",
-    "qq",
-    "wk",
-];
 
 static EQUALS: BinaryOperator = BinaryOperator::Eq;
 static LIKE: BinaryOperator = BinaryOperator::PGLikeMatch;
@@ -389,7 +352,7 @@ impl<'a> Resolver<'a> {
         Value { aggregate, touches, ..Value::of(kind.unwrap_or(Type::Any)) }
     }
 
-    fn subquery(&mut self, query: &'a Query, spot: Spot, wanted: Option<usize>) -> Value<'a> {
+    pub(super) fn subquery(&mut self, query: &'a Query, spot: Spot, wanted: Option<usize>) -> Value<'a> {
         let shape = self.query(query, spot.block);
         if let Some(wanted) = wanted {
             self.expect_width(&shape.columns, wanted, query.span());
@@ -399,172 +362,6 @@ impl<'a> Resolver<'a> {
             super::Columns::Table(_) | super::Columns::Open => Type::Any,
         };
         Value { many_rows: !shape.single_row, ..Value::of(kind) }
-    }
-
-    fn call(&mut self, call: &'a CallNode, spot: Spot) -> Value<'a> {
-        let lower = function_name(&call.name);
-        let known = self.dialect.functions.get(&lower);
-        let (count, distinct) = match &call.args {
-            FunctionArguments::List(list) => (list.args.len(), list.duplicate_treatment.is_some()),
-            FunctionArguments::Subquery(_) => (1, false),
-            FunctionArguments::None => (0, false),
-        };
-        let window = call.over.is_some();
-        let aggregate = !window && known.is_some_and(|f| aggregates(f, &lower, count));
-        let place = call.name.span();
-        let index = self.facts.calls.len();
-        self.facts.calls.push(Call {
-            lower: lower.clone(),
-            name: &call.name,
-            node: Some(call),
-            block: spot.block,
-            clause: spot.clause,
-            known,
-            aggregate,
-            nested: spot.in_aggregate,
-            argument: Value::of(Type::Any),
-            arguments: count,
-            window,
-            distinct,
-            place,
-        });
-        if aggregate
-            && let Some(block) = spot.block
-            && matches!(spot.clause, Clause::Select | Clause::Having | Clause::OrderBy | Clause::Qualify)
-        {
-            self.facts.blocks[block].aggregates = true;
-        }
-        let inner = Spot { in_aggregate: spot.in_aggregate || aggregate, ..spot };
-        let mut first: Option<Value<'a>> = None;
-        let (mut any_aggregate, mut touches) = (false, 0);
-        for arguments in [&call.parameters, &call.args] {
-            match arguments {
-                FunctionArguments::None => {}
-                FunctionArguments::Subquery(query) => _ = self.subquery(query, inner, None),
-                FunctionArguments::List(list) => {
-                    for (i, argument) in list.args.iter().enumerate() {
-                        if i == 0 && is_unit(argument, count) {
-                            continue;
-                        }
-                        if let Some(value) = self.argument(argument, inner) {
-                            any_aggregate |= value.aggregate;
-                            touches |= value.touches;
-                            first.get_or_insert(value);
-                        }
-                    }
-                    list.clauses.iter().for_each(|c| self.argument_clause(c, inner));
-                }
-            }
-        }
-        if call.null_treatment.is_some() {
-            self.feature(Feature::NullTreatment, place);
-        }
-        if let Some(filter) = &call.filter {
-            self.feature(Feature::Filter, place);
-            self.expression(filter, inner);
-        }
-        for order in &call.within_group {
-            self.expression(&order.expr, inner);
-        }
-        if let Some(WindowType::WindowSpec(spec)) = &call.over {
-            any_aggregate |= self.window(spec, spot);
-        }
-        let first = first.unwrap_or(Value::of(Type::Any));
-        self.facts.calls[index].argument = first;
-        let kind = match (known.map_or(Type::Any, |f| f.returns), lower.as_str()) {
-            (
-                _,
-                "sum" | "min" | "max" | "coalesce" | "ifnull" | "nullif" | "abs" | "first_value" | "last_value" | "lag"
-                | "lead",
-            ) => first.kind,
-            (_, "avg") => Type::Number,
-            (kind, _) => kind,
-        };
-        Value { aggregate: aggregate || any_aggregate, touches, ..Value::of(kind) }
-    }
-
-    fn argument(&mut self, argument: &'a FunctionArg, spot: Spot) -> Option<Value<'a>> {
-        let inner = match argument {
-            FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. } | FunctionArg::Unnamed(arg) => arg,
-        };
-        match inner {
-            FunctionArgExpr::Expr(expr) => Some(self.expression(expr, spot)),
-            FunctionArgExpr::QualifiedWildcard(name) => {
-                self.wildcard_of(name, spot);
-                None
-            }
-            FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_) => None,
-        }
-    }
-
-    fn argument_clause(&mut self, clause: &'a FunctionArgumentClause, spot: Spot) {
-        match clause {
-            FunctionArgumentClause::OrderBy(terms) => terms.iter().for_each(|t| _ = self.expression(&t.expr, spot)),
-            FunctionArgumentClause::Limit(e) | FunctionArgumentClause::Where(e) => _ = self.expression(e, spot),
-            FunctionArgumentClause::Having(bound) => _ = self.expression(&bound.1, spot),
-            FunctionArgumentClause::OnOverflow(ListAggOnOverflow::Truncate { filler: Some(e), .. }) => {
-                _ = self.expression(e, spot)
-            }
-            FunctionArgumentClause::Separator(separator) => self.feature(Feature::Separator, separator.span),
-            FunctionArgumentClause::IgnoreOrRespectNulls(_) => self.feature(Feature::NullTreatment, Place::empty()),
-            FunctionArgumentClause::OnOverflow(_)
-            | FunctionArgumentClause::JsonNullClause(_)
-            | FunctionArgumentClause::JsonReturningClause(_) => {}
-        }
-    }
-
-    /// PARTITION BY and ORDER BY of a window; true if there is an aggregate in them.
-    pub(super) fn window(&mut self, spec: &'a WindowSpec, spot: Spot) -> bool {
-        let mut aggregate = false;
-        for e in spec.partition_by.iter().chain(spec.order_by.iter().map(|o| &o.expr)) {
-            aggregate |= self.expression(e, spot).aggregate;
-        }
-        if let Some(frame) = &spec.window_frame {
-            for bound in std::iter::once(&frame.start_bound).chain(&frame.end_bound) {
-                if let WindowFrameBound::Preceding(Some(e)) | WindowFrameBound::Following(Some(e)) = bound {
-                    self.expression(e, spot);
-                }
-            }
-        }
-        aggregate
-    }
-
-    /// A table function: its arguments may use the tables before it.
-    pub(super) fn call_in_from(&mut self, name: &'a ObjectName, args: &'a [FunctionArg], block: BlockId) {
-        let lower = function_name(name);
-        let known = self.dialect.functions.get(&lower);
-        self.facts.calls.push(Call {
-            lower,
-            name,
-            node: None,
-            block: Some(block),
-            clause: Clause::From,
-            known,
-            aggregate: false,
-            nested: false,
-            argument: Value::of(Type::Any),
-            arguments: args.len(),
-            window: false,
-            distinct: false,
-            place: name.span(),
-        });
-        for argument in args {
-            self.argument(argument, Spot::new(block, Clause::From));
-        }
-    }
-}
-
-/// `min(a)` aggregates in SQLite, `min(a, b)` does not.
-fn aggregates(function: &Function, lower: &str, arguments: usize) -> bool {
-    function.aggregate && !(function.scalar && matches!(lower, "min" | "max") && arguments > 1)
-}
-
-fn is_unit(argument: &FunctionArg, arguments: usize) -> bool {
-    match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name))) => {
-            arguments >= 2 && name.quote_style.is_none() && UNITS.contains(&name.value.to_lowercase().as_str())
-        }
-        _ => false,
     }
 }
 

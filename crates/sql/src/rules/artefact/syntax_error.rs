@@ -35,7 +35,10 @@ fn plain(message: &str) -> String {
     if message.contains("(Word {") || message.contains("No infix parser") {
         return "this word is not expected here".into();
     }
-    let message = message.replace("found: EOF", "found: the end of the text").replace("Expected: ", "expected ").replace(", found: ", ", found ");
+    let message = message
+        .replace("found: EOF", "found: the end of the text")
+        .replace("Expected: ", "expected ")
+        .replace(", found: ", ", found ");
     let mut letters = message.chars();
     letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
 }

@@ -11,7 +11,9 @@ pub static RULE: Rule = Rule { code: "reserved-word", group: "names", page: incl
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let dialect = subject.context.dialect;
     for name in &subject.facts.plain_names {
-        if dialect.reserved.contains(&name.value) && !is_bare_function(name, subject) {
+        // `FROM dual` is no name of the user's.
+        let own = dialect.system_tables.iter().any(|t| t.eq_ignore_ascii_case(&name.value));
+        if dialect.reserved.contains(&name.value) && !own && !is_bare_function(name, subject) {
             out.push(finding(subject, subject.query.span(name.span), &name.value));
         }
     }

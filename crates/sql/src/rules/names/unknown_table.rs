@@ -16,7 +16,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let candidates =
             schema.tables().iter().map(|t| t.name.as_str()).chain(subject.facts.ctes.iter().map(|c| c.value.as_str()));
         let near = nearest(name, candidates);
-        let written = near.map(|n| subject.context.dialect.quoted(n));
+        // The very name exists: what stands before it does not.
+        let elsewhere = near.filter(|n| *n == name && table.name.0.len() > 1).and_then(|n| schema.table(n));
+        let written = match elsewhere {
+            Some(table) => Some(table.full_name()),
+            None => near.map(|n| subject.context.dialect.quoted(n)),
+        };
         // Only the case differs, which matters where quotes keep it.
         let other_case = near.is_some_and(|n| n.eq_ignore_ascii_case(name));
         let hint = match &written {
@@ -24,6 +29,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             _ => meant(near),
         };
         let advice = match (&written, schema.tables().len()) {
+            (Some(written), _) if elsewhere.is_some() => format!("There is no table {}: write {written}.", table.name),
             (Some(written), _) if other_case => {
                 format!("Names in quotes keep their case and others are lower case: the table is written {written}.")
             }
@@ -40,7 +46,10 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 Severity::Error,
                 subject.query.span(table.place),
                 name,
-                format!("there is no table `{name}`{hint}"),
+                format!(
+                    "there is no table `{}`{hint}",
+                    if elsewhere.is_some() { table.name.to_string() } else { name.to_string() }
+                ),
             )
             .suggest(written)
             .advise(advice),

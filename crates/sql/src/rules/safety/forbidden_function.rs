@@ -31,8 +31,14 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             continue;
         };
         out.push(
-            Finding::new(RULE.code, Severity::Error, subject.query.span(*place), name, format!("`{name}` is not allowed: {reason}"))
-                .advise(format!("The function {name} is refused ({reason}). Answer without it.")),
+            Finding::new(
+                RULE.code,
+                Severity::Error,
+                subject.query.span(*place),
+                name,
+                format!("`{name}` is not allowed: {reason}"),
+            )
+            .advise(format!("The function {name} is refused ({reason}). Answer without it.")),
         );
     }
 }

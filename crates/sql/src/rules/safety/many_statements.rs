@@ -1,7 +1,7 @@
 #![doc = include_str!("many_statements.md")]
 
 use crate::finding::{Finding, Severity, Span};
-use crate::query::statement_starts;
+use crate::pieces::statement_starts;
 use crate::review::whole;
 use crate::rules::{Rule, Subject};
 
@@ -15,7 +15,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         return;
     }
     let source = &subject.query.source;
-    let span = statement_starts(source).get(1).map_or(whole(source), |&start| Span::new(start, source.trim_end().len()));
+    let span =
+        statement_starts(source).get(1).map_or(whole(source), |&start| Span::new(start, source.trim_end().len()));
     out.push(
         Finding::new(
             "many-statements",

@@ -20,20 +20,31 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let stored = if let TableMeaning::Stored(t) = table.meaning { t.schema.as_deref() } else { None };
         let schema = parts.len().checked_sub(2).map(|i| parts[i]).or(stored);
         let listed = matches!(table.meaning, TableMeaning::Stored(_));
-        if !policy.allows_table(schema, name) || is_secret(context.dialect, schema, name) || (!listed && is_file(context.dialect, schema, name)) {
+        if !policy.allows_table(schema, name)
+            || is_secret(context.dialect, schema, name)
+            || (!listed && is_file(context.dialect, schema, name))
+        {
             report(subject.query.span(table.place), name, out);
         }
     }
     let restricted = !policy.allow_tables.is_empty() || !policy.deny_tables.is_empty();
     for hazard in subject.hazards {
         match hazard {
-            Hazard::BareTable(name) if restricted && !policy.allows_table(None, name) => report(whole(&subject.query.source), name, out),
+            Hazard::BareTable(name) if restricted && !policy.allows_table(None, name) => {
+                report(whole(&subject.query.source), name, out)
+            }
             // `FROM ONLY t` hides the table's name from the parser, and `TABLE(t)` and pragma functions take it as an argument.
-            Hazard::Names(name, place) | Hazard::CallsInFrom(name, place) if name == "only" && context.dialect.reserved.contains("only") => {
+            Hazard::Names(name, place) | Hazard::CallsInFrom(name, place)
+                if name == "only" && context.dialect.reserved.contains("only") =>
+            {
                 report(subject.query.span(*place), name, out);
             }
-            Hazard::Calls(name, place) if restricted && name == "table" => report(subject.query.span(*place), name, out),
-            Hazard::Names(name, place) | Hazard::CallsInFrom(name, place) if restricted && name.starts_with("pragma_") => {
+            Hazard::Calls(name, place) if restricted && name == "table" => {
+                report(subject.query.span(*place), name, out)
+            }
+            Hazard::Names(name, place) | Hazard::CallsInFrom(name, place)
+                if restricted && name.starts_with("pragma_") =>
+            {
                 report(subject.query.span(*place), name, out);
             }
             Hazard::Names(..)

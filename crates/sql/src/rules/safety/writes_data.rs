@@ -1,7 +1,7 @@
 #![doc = include_str!("writes_data.md")]
 
 use crate::finding::{Finding, Severity, Span};
-use crate::query::statement_starts;
+use crate::pieces::statement_starts;
 use crate::review::whole;
 use crate::rules::{Rule, Subject};
 use crate::safety::Hazard;
@@ -20,14 +20,24 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 let span = Some(subject.query.span(*place)).filter(|s| s.end > s.start);
                 out.push(finding(span.unwrap_or(whole(&subject.query.source)), verb));
             }
-            Hazard::Locks(_) | Hazard::Calls(..) | Hazard::CallsInFrom(..) | Hazard::Names(..) | Hazard::BareTable(_) => {}
+            Hazard::Locks(_)
+            | Hazard::Calls(..)
+            | Hazard::CallsInFrom(..)
+            | Hazard::Names(..)
+            | Hazard::BareTable(_) => {}
         }
     }
 }
 
 fn finding(span: Span, verb: &str) -> Finding {
-    Finding::new(RULE.code, Severity::Error, span, verb, format!("{verb} is not allowed: only questions (SELECT) are answered"))
-        .advise(format!("{verb} is refused. Write one SELECT that only reads."))
+    Finding::new(
+        RULE.code,
+        Severity::Error,
+        span,
+        verb,
+        format!("{verb} is not allowed: only questions (SELECT) are answered"),
+    )
+    .advise(format!("{verb} is refused. Write one SELECT that only reads."))
 }
 
 /// The first word of a statement, and the second where it says what is created, altered or dropped.

@@ -1,12 +1,12 @@
 #![doc = include_str!("missing_group_by.md")]
 
-use sqlparser::ast::BinaryOperator;
+use sqlparser::ast::{BinaryOperator, Expr};
 use sqlparser::tokenizer::Span as Place;
 
 use crate::dialect::Grouping;
 use crate::finding::{Finding, Severity};
 use crate::rules::{Rule, Subject};
-use crate::scope::{BlockId, Clause, Facts, Meaning, SourceId, place};
+use crate::scope::{Block, BlockId, Clause, Facts, Meaning, Reference, SourceId, place};
 
 /// See the page.
 pub static RULE: Rule =
@@ -18,7 +18,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         if block.fancy_grouping || !(block.grouped || block.aggregates) {
             continue;
         }
-        let keys = fixed_by_keys(subject, id);
+        let (in_keys, keys) = (fixed_by_keys(subject, id, false), fixed_by_keys(subject, id, true));
         let loose = subject.context.dialect.grouping == Grouping::AnyRow;
         if loose && picks_a_row(facts, id) {
             continue;
@@ -26,7 +26,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         for reference in facts.references.iter().filter(|r| r.block == id && !r.in_aggregate && !r.in_key) {
             let Meaning::Column(source, column) = reference.meaning else { continue };
             let clause_counts = matches!(reference.clause, Clause::Select | Clause::Having | Clause::OrderBy);
-            if !clause_counts || facts.sources[source].block != id || determined(subject, &keys, source, column) {
+            // `upper(o.x)` may be the `upper(x)` that is grouped by; a column by itself is no expression.
+            let fixed = if !loose && is_item(block, reference) { &keys } else { &in_keys };
+            if !clause_counts || facts.sources[source].block != id || determined(subject, fixed, source, column) {
                 continue;
             }
             let severity = if loose { Severity::Warning } else { Severity::Error };
@@ -53,23 +55,46 @@ fn picks_a_row(facts: &Facts<'_>, block: BlockId) -> bool {
     matches!((calls.next(), calls.next()), (Some(only), None) if matches!(only.lower.as_str(), "min" | "max"))
 }
 
-/// Columns that have one value in each group: the keys, and what the joins make equal to them.
-fn fixed_by_keys(subject: &Subject<'_>, block: BlockId) -> Vec<(SourceId, usize)> {
+/// Whether a reference is all of an item of the SELECT list.
+fn is_item(block: &Block<'_>, reference: &Reference<'_>) -> bool {
+    reference.clause == Clause::Select
+        && block
+            .items
+            .iter()
+            .filter_map(|i| i.expression)
+            .any(|e| matches!(e, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) && place(e) == reference.place)
+}
+
+/// Columns that have one value in each group: the keys (or, unless they must be `exact`, whatever stands in a key), and
+/// what the joins make equal to them.
+fn fixed_by_keys(subject: &Subject<'_>, block: BlockId, exact: bool) -> Vec<(SourceId, usize)> {
     let facts = subject.facts;
-    let grouping = subject.context.dialect.grouping;
     let keys: Vec<Place> = facts.blocks[block].keys.iter().map(|k| place(k)).collect();
     let mut fixed: Vec<(SourceId, usize)> = facts
         .references
         .iter()
-        .filter(|r| r.block == block && r.in_key && r.clause == Clause::GroupBy)
-        // Grouping by an expression does not fix the columns in it. Where no query fails of it, that is not worth a word.
-        .filter(|r| grouping == Grouping::AnyRow || keys.contains(&r.place))
+        // Keys that are written as a position or an alias stand in SELECT.
+        .filter(|r| r.block == block && r.in_key && matches!(r.clause, Clause::GroupBy | Clause::Select))
+        .filter(|r| !exact || keys.contains(&r.place))
         .filter_map(|r| match r.meaning {
             Meaning::Column(s, c) => Some((s, c)),
             _ => None,
         })
         .collect();
-    if grouping == Grouping::Refused {
+    for merged in &facts.blocks[block].merged {
+        let columns: Vec<(SourceId, usize)> = facts.blocks[block]
+            .sources
+            .iter()
+            .filter_map(|&s| {
+                let at = facts.sources[s].column_names().iter().position(|c| c.eq_ignore_ascii_case(merged))?;
+                Some((s, at))
+            })
+            .collect();
+        if columns.iter().any(|c| fixed.contains(c)) {
+            fixed.extend(columns);
+        }
+    }
+    if subject.context.dialect.grouping == Grouping::Refused {
         return fixed;
     }
     let equal: Vec<_> = facts

@@ -1,0 +1,191 @@
+//! Prose before the query, and prose or a continued prompt behind it.
+
+use super::Draft;
+use super::lost::CLAUSES;
+use crate::pieces::{PieceKind, pieces};
+
+/// Words that begin a statement which is not a question.
+pub(super) const OTHER_STATEMENTS: &[&str] = &[
+    "insert",
+    "update",
+    "delete",
+    "merge",
+    "replace",
+    "create",
+    "alter",
+    "drop",
+    "truncate",
+    "grant",
+    "revoke",
+    "begin",
+    "commit",
+    "rollback",
+    "call",
+    "do",
+    "exec",
+    "execute",
+    "set",
+    "copy",
+    "load",
+    "attach",
+    "detach",
+    "pragma",
+    "vacuum",
+    "lock",
+    "declare",
+    "upsert",
+    "from",
+    "table",
+    "values",
+    "rename",
+    "savepoint",
+    "start",
+    "explain",
+    "analyze",
+    "reindex",
+    "use",
+    "reset",
+    "prepare",
+    "listen",
+    "notify",
+];
+
+/// Words that, following each other, are a statement wherever they stand.
+pub(super) const PHRASES: &[&str] = &[
+    "insert into",
+    "insert overwrite",
+    "delete from",
+    "drop table",
+    "drop view",
+    "drop schema",
+    "drop database",
+    "alter table",
+    "truncate table",
+    "create table",
+    "merge into",
+    "replace into",
+    "grant all",
+    "copy into",
+];
+
+/// Whether text that would be cut away looks like another statement. It is then not cut: the reviewer must see it.
+pub(super) fn hides_a_statement(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let begins = lower.split(['\n', ';']).any(|line| {
+        let line = line
+            .trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '(' | '-' | '*' | '>' | '`' | '#' | '/'));
+        let word: String = line.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
+        OTHER_STATEMENTS.contains(&word.as_str())
+    });
+    begins || {
+        let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty()).collect();
+        words.windows(2).any(|w| PHRASES.iter().any(|p| p.split_once(' ') == Some((w[0], w[1]))))
+    }
+}
+
+/// Whether there is anything in the text that a query could begin with.
+pub(crate) fn mentions_sql(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| !w.is_empty());
+    let first = words.clone().next().unwrap_or("");
+    OTHER_STATEMENTS.contains(&first)
+        || words.any(|w| matches!(w, "select" | "values" | "insert" | "update" | "delete" | "drop"))
+        || !lower.contains(|c: char| c.is_ascii_alphabetic())
+}
+
+/// Prose before the query, and prose or a continued prompt behind it.
+pub(super) fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> bool {
+    let text = draft.kept();
+    let lower = text.to_ascii_lowercase();
+    let is_word = |i: usize, len: usize| {
+        let before = i
+            .checked_sub(1)
+            .and_then(|j| lower.as_bytes().get(j))
+            .is_none_or(|b| !b.is_ascii_alphanumeric() && *b != b'_');
+        let after = lower
+            .as_bytes()
+            .get(i + len)
+            .is_none_or(|b| b.is_ascii_whitespace() || matches!(b, b'*' | b'(' | b'"' | b'\'' | b'`' | b'-'));
+        before && after
+    };
+    let mut starts: Vec<usize> = ["select", "with"]
+        .iter()
+        .flat_map(|w| lower.match_indices(w).filter(|(i, w)| is_word(*i, w.len())))
+        .map(|(i, _)| i)
+        .collect();
+    starts.sort_unstable();
+    for start in starts.into_iter().take(6) {
+        if hides_a_statement(&text[..start]) {
+            return false;
+        }
+        for end in ends(&text[start..]).into_iter().map(|e| start + e).take(24) {
+            let (from, to) = (draft.start + start, draft.start + end);
+            if !parses(&draft.render(from, to, &[])) {
+                continue;
+            }
+            if hides_a_statement(&text[end..]) {
+                return false;
+            }
+            if to < draft.end {
+                let begin = draft.start;
+                draft.narrow("continuation", begin, to);
+            }
+            if from > draft.start {
+                let last = draft.end;
+                draft.narrow("surrounding-prose", from, last);
+            }
+            return true;
+        }
+    }
+    false
+}
+
+/// Where a query may end, the longest first: at its end, before a semicolon, a fence, an empty line, or a line that
+/// begins like prose.
+pub(super) fn ends(text: &str) -> Vec<usize> {
+    let mut out = vec![text.len()];
+    out.extend(pieces(text).filter(|p| p.kind == PieceKind::Semicolon).map(|p| p.start));
+    out.extend(text.match_indices("```").map(|(i, _)| i));
+    for (i, _) in text.match_indices('\n') {
+        let next = text[i + 1..].trim_start_matches([' ', '\t', '\r']);
+        let empty_line = next.starts_with('\n') && !goes_on(next.trim_start());
+        let prompt = [
+            "#",
+            "Question",
+            "Q:",
+            "A:",
+            "Answer",
+            "Explanation",
+            "Note",
+            "This ",
+            "The ",
+            "Here",
+            "Output",
+            "Result",
+            "</",
+            "[",
+            "Example",
+            "Let ",
+            "In this",
+            "To ",
+            "-- ",
+            "Human",
+            "User",
+            "SQL",
+        ];
+        if empty_line || prompt.iter().any(|p| next.starts_with(p)) {
+            out.push(i);
+        }
+    }
+    out.sort_unstable_by(|a, b| b.cmp(a));
+    out.dedup();
+    out
+}
+
+/// Whether a line goes on with a clause of the query above it.
+pub(super) fn goes_on(line: &str) -> bool {
+    let word: String = line.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
+    CLAUSES.contains(&word.to_ascii_lowercase().as_str())
+        && !word.eq_ignore_ascii_case("select")
+        && !word.eq_ignore_ascii_case("with")
+}

@@ -1,0 +1,142 @@
+//! What stands around SQL: JSON, fences, Markdown escapes.
+
+use super::prose::hides_a_statement;
+use super::{Draft, Step};
+use crate::finding::{Edit, Span};
+
+/// `{"sql": "SELECT …\n"}`: the string of the first key that names SQL.
+pub(super) fn unwrap_json(draft: &mut Draft) {
+    let text = draft.kept();
+    if !text.trim_start().starts_with(['{', '[']) && !text.contains("```json") {
+        return;
+    }
+    let lower = text.to_ascii_lowercase();
+    let keys = ["\"corrected_sql\"", "\"sql\"", "\"query\"", "\"sql_query\"", "\"statement\"", "\"answer\""];
+    let Some((at, key)) = keys.iter().find_map(|k| lower.find(k).map(|i| (i, k))) else { return };
+    let after = &text[at + key.len()..];
+    let Some(open) = after.find('"').filter(|&i| after[..i].trim() == ":") else { return };
+    let start = at + key.len() + open + 1;
+    let mut edits = Vec::new();
+    let mut end = None;
+    let bytes = text.as_bytes();
+    let mut i = start;
+    while i < bytes.len() {
+        match bytes[i] {
+            b'"' => {
+                end = Some(i);
+                break;
+            }
+            b'\\' if i + 1 < bytes.len() => {
+                let (len, replacement) = match bytes[i + 1] {
+                    b'n' => (2, "\n".to_string()),
+                    b't' => (2, "\t".to_string()),
+                    b'r' => (2, "\r".to_string()),
+                    b'u' => match text
+                        .get(i + 2..i + 6)
+                        .and_then(|h| u32::from_str_radix(h, 16).ok())
+                        .and_then(char::from_u32)
+                    {
+                        Some(c) => (6, c.to_string()),
+                        None => (2, "u".to_string()),
+                    },
+                    b'"' => (2, "\"".to_string()),
+                    b'\\' => (2, "\\".to_string()),
+                    b'/' => (2, "/".to_string()),
+                    _ => (1, "\\".to_string()),
+                };
+                edits.push(Edit { span: Span::new(i, i + len), text: replacement });
+                i += len;
+                continue;
+            }
+            _ => {}
+        }
+        i += 1;
+    }
+    let Some(end) = end else { return };
+    draft.narrow("json-wrapped", start, end);
+    if !edits.is_empty() {
+        draft.steps.push(Step { code: "json-wrapped", edits });
+    }
+}
+
+/// Marks that models put around SQL: what opens it and what closes it.
+pub(super) const MARKS: &[(&str, &str)] =
+    &[("```", "```"), ("<sql>", "</sql>"), ("[SQL]", "[/SQL]"), ("[sql]", "[/sql]"), ("~~~", "~~~")];
+
+pub(super) fn open_fence(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) {
+    for (open, close) in MARKS {
+        let text = draft.kept();
+        let mut blocks = Vec::new();
+        let mut from = 0;
+        while let Some(i) = text[from..].find(open).map(|i| from + i + open.len()) {
+            let tagged =
+                text[i..].find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '+' || c == '-')).unwrap_or(0);
+            // A tag is the rest of the fence's line; in `\`\`\`SELECT 1` the word is SQL.
+            let tag =
+                if text[i + tagged..].starts_with(['\n', '\r']) || is_tag(&text[i..i + tagged]) { tagged } else { 0 };
+            let body = i + tag;
+            let end = text[body..].find(close).map_or(text.len(), |n| body + n);
+            blocks.push((draft.start + body, draft.start + end));
+            from = (end + close.len()).min(text.len());
+        }
+        if blocks.is_empty() {
+            // A model that was prompted with an open fence closes it only.
+            if let Some(i) = text.find(close).filter(|_| starts_like_sql(text)) {
+                blocks.push((draft.start, draft.start + i));
+            }
+        }
+        let best = blocks.iter().find(|(s, e)| parses(&draft.text[*s..*e]) && !draft.text[*s..*e].trim().is_empty());
+        let best = best.or_else(|| blocks.iter().find(|(s, e)| starts_like_sql(&draft.text[*s..*e]))).copied();
+        if let Some((start, end)) = best {
+            if hides_a_statement(&draft.text[draft.start..start]) || hides_a_statement(&draft.text[end..draft.end]) {
+                return;
+            }
+            draft.narrow("code-fence", start, end);
+            return;
+        }
+    }
+}
+
+pub(super) fn is_tag(word: &str) -> bool {
+    const TAGS: &[&str] = &[
+        "sql",
+        "sqlite",
+        "postgresql",
+        "postgres",
+        "mysql",
+        "json",
+        "text",
+        "plaintext",
+        "tsql",
+        "hive",
+        "spark",
+        "trino",
+        "presto",
+        "pgsql",
+    ];
+    TAGS.iter().any(|t| t.eq_ignore_ascii_case(word))
+}
+
+pub(super) fn starts_like_sql(text: &str) -> bool {
+    let word: String =
+        text.trim_start().trim_start_matches('(').chars().take_while(|c| c.is_ascii_alphabetic()).collect();
+    word.eq_ignore_ascii_case("select") || word.eq_ignore_ascii_case("with")
+}
+
+/// `first\_name`: Markdown escapes that are no SQL.
+pub(super) fn unescape(draft: &mut Draft) {
+    let mut edits = Vec::new();
+    let text = draft.kept();
+    for (i, pair) in
+        [("\\_", "_"), ("\\*", "*"), ("\\>", ">"), ("\\<", "<"), ("\\n", "\n"), ("\\\"", "\""), ("\\'", "''")]
+            .iter()
+            .flat_map(|(from, to)| text.match_indices(from).map(move |(i, _)| (i, (from, to))))
+    {
+        let at = draft.start + i;
+        edits.push(Edit { span: Span::new(at, at + pair.0.len()), text: (*pair.1).to_string() });
+    }
+    if !edits.is_empty() {
+        edits.sort_by_key(|e| e.span.start);
+        draft.steps.push(Step { code: "escaped-characters", edits });
+    }
+}
