@@ -155,6 +155,8 @@ pub struct Dialect {
     pub grouping: Grouping,
     /// Comparing text with numbers, and the like, is an error.
     pub strict_types: bool,
+    /// A text literal takes the type of the column that it is compared with.
+    pub literals_adapt: bool,
     /// `1 / 2` is 0.
     pub integer_division: bool,
     /// What dividing by zero does.

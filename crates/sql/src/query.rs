@@ -223,10 +223,14 @@ pub(crate) fn parse(sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Par
             at: location(sql, nul),
         }));
     }
-    let tokens = Tokenizer::new(dialect.grammar, sql)
+    let mut tokens = Tokenizer::new(dialect.grammar, sql)
         .tokenize_with_location()
         .map_err(|e| Stop::Syntax(SyntaxStop { message: e.message, at: e.location }))?;
     let comments = scan(&tokens, sql, dialect, policy)?;
+    if !dialect.grammar.supports_string_literal_concatenation_with_newline() {
+        // The parser steps over white space again and again; only that rule looks at it.
+        tokens.retain(|t| !matches!(t.token, Token::Whitespace(_)));
+    }
     let statements = Parser::new(dialect.grammar)
         .with_recursion_limit(PARSER_DEPTH)
         .with_tokens_with_locations(tokens)

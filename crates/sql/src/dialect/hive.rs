@@ -3,17 +3,27 @@
 //! It is parsed with Spark's grammar: the parser's own grammar for Hive takes double quotes for names and knows no backslash
 //! in literals, and Hive would read something else than was reviewed.
 
+// The macro that derives the grammar also writes a constructor, which a static cannot call.
+#![allow(dead_code)]
+
 use std::sync::LazyLock;
 
-use super::{AliasUse, Dialect, Feature, FunctionTable, SPARK, WordList, errors};
+use sqlparser::derive_dialect;
+use sqlparser::dialect::DatabricksDialect;
+
+use super::{AliasUse, Dialect, Feature, FunctionTable, LimitSyntax, SPARK, WordList, errors};
 
 static FUNCTIONS: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::parse(include_str!("functions/hive.tsv")));
 static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/hive.txt")));
 
-/// Hive 3.
+derive_dialect!(HiveGrammar, DatabricksDialect, preserve_type_id = true, overrides = { supports_limit_comma = true });
+
+/// Hive 3 and 4.
 pub static HIVE: Dialect = Dialect {
     name: "hive",
     other_names: &["hiveql"],
+    grammar: &HiveGrammar { dialect: DatabricksDialect {} },
+    limit: LimitSyntax { comma: true, ..SPARK.limit },
     aliases: AliasUse { in_select: false, in_group_by: false, in_qualify: false, ..SPARK.aliases },
     lacks: &[
         Feature::DoubleColonCast,

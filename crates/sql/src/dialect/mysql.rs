@@ -38,6 +38,7 @@ pub static MYSQL: Dialect = Dialect {
     recursion_needs_no_keyword: false,
     grouping: Grouping::KeyDecides,
     strict_types: false,
+    literals_adapt: true,
     integer_division: false,
     zero_division: ZeroDivision::Null,
     many_rows_error: true,

@@ -39,6 +39,7 @@ pub static POSTGRES: Dialect = Dialect {
     recursion_needs_no_keyword: false,
     grouping: Grouping::KeyDecides,
     strict_types: true,
+    literals_adapt: true,
     integer_division: true,
     zero_division: ZeroDivision::Error,
     many_rows_error: true,

@@ -57,6 +57,7 @@ pub static PRESTO: Dialect = Dialect {
     recursion_needs_no_keyword: false,
     grouping: Grouping::Refused,
     strict_types: true,
+    literals_adapt: false,
     integer_division: true,
     zero_division: ZeroDivision::Error,
     many_rows_error: true,

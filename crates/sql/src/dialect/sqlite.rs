@@ -39,6 +39,7 @@ pub static SQLITE: Dialect = Dialect {
     recursion_needs_no_keyword: true,
     grouping: Grouping::AnyRow,
     strict_types: false,
+    literals_adapt: true,
     integer_division: true,
     zero_division: ZeroDivision::Null,
     many_rows_error: false,

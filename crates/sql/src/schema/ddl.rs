@@ -1,13 +1,15 @@
 //! Tables out of `CREATE TABLE` text, as a dump or a migration holds it.
 
+use std::ops::ControlFlow;
+
 use sqlparser::ast::{
-    AlterTableOperation, ColumnDef, ColumnOption, CommentObject, CreateTable, Expr, ForeignKeyConstraint, IndexColumn,
-    ObjectName, Statement, TableConstraint,
+    AlterTableOperation, ColumnDef, ColumnOption, CommentObject, CreateTable, Expr, ForeignKeyConstraint, Ident,
+    IndexColumn, ObjectName, Statement, TableConstraint, VisitMut, VisitorMut,
 };
 use sqlparser::parser::Parser;
 
 use super::{Column, ForeignKey, Table};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, NameCase};
 use crate::pieces::split_statements;
 
 /// A `CREATE TABLE` that cannot be read.
@@ -34,7 +36,10 @@ pub(super) fn tables(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlErr
         }
         let creates_table = is_create_table(statement);
         match Parser::new(dialect.grammar).try_with_sql(statement).and_then(|mut p| p.parse_statements()) {
-            Ok(parsed) => parsed.into_iter().for_each(|s| {
+            Ok(parsed) => parsed.into_iter().for_each(|mut s| {
+                if dialect.names == NameCase::LowerUnlessQuoted {
+                    let _: ControlFlow<()> = s.visit(&mut LowerCase);
+                }
                 created += usize::from(matches!(s, Statement::CreateTable(_)));
                 add(&mut tables, s);
             }),
@@ -58,6 +63,20 @@ pub(super) fn tables(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlErr
         });
     }
     Ok(tables)
+}
+
+/// Names without quotes are stored in lower case.
+struct LowerCase;
+
+impl VisitorMut for LowerCase {
+    type Break = ();
+
+    fn pre_visit_ident(&mut self, ident: &mut Ident) -> ControlFlow<()> {
+        if ident.quote_style.is_none() {
+            ident.value = ident.value.to_lowercase();
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 fn without_comments(statement: &str) -> &str {
@@ -204,7 +223,7 @@ mod tests {
     #[test]
     fn keys_and_comments_are_read() {
         let schema = Schema::from_ddl(
-            "-- a dump\nCREATE TABLE public.customers (id bigint NOT NULL, email text);\n\
+            "-- a dump\nCREATE TABLE public.Customers (ID bigint NOT NULL, email text);\n\
              ALTER TABLE ONLY public.customers ADD CONSTRAINT pk PRIMARY KEY (id);\n\
              COMMENT ON COLUMN public.customers.email IS 'where bills go';\n\
              SET search_path = public; INSERT INTO customers VALUES (1, 'a;b');",
@@ -212,6 +231,7 @@ mod tests {
         )
         .unwrap();
         let table = schema.table("customers").unwrap();
+        assert_eq!(table.columns[0].name, "id", "unquoted names are folded");
         assert_eq!(table.primary_key, ["id"]);
         assert_eq!(table.column("email").unwrap().comment.as_deref(), Some("where bills go"));
     }

@@ -15,6 +15,13 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for operation in subject.facts.operations.iter().filter(|o| types::compares(o.operator)) {
         let (l, r) = (operation.left, operation.right);
         if let Some((column, literal, node)) = column_and_text(operation) {
+            if strict
+                && !subject.context.dialect.literals_adapt
+                && (column.kind.is_numeric() || column.kind.is_moment())
+            {
+                out.push(typed_literal(subject, column, literal, node));
+                continue;
+            }
             // An untyped literal takes the column's type: it must read as one.
             if column.kind.is_numeric() && !reads_as_number(literal) {
                 let severity = if strict { Severity::Error } else { Severity::Warning };
@@ -62,6 +69,21 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             }),
         );
     }
+}
+
+/// Where a literal in quotes is text and nothing else.
+fn typed_literal(subject: &Subject<'_>, column: Value<'_>, literal: &str, node: &Expr) -> Finding {
+    let (name, kind) = (name_of(subject, column), column.kind.word());
+    let right = match column.kind {
+        Type::Date => format!("DATE '{literal}'"),
+        Type::Timestamp => format!("TIMESTAMP '{literal}'"),
+        _ => literal.to_string(),
+    };
+    let dialect = subject.context.dialect.name;
+    let message = format!("{name} is {kind} and '{literal}' is text: {dialect} does not compare them");
+    Finding::new(RULE.code, Severity::Error, subject.query.span(node.span()), literal, message)
+        .suggest(Some(right.clone()))
+        .advise(format!("{} is {kind}: write {right}, not the text '{literal}'.", name.trim_matches('`')))
 }
 
 /// `12`, ` 1e3`, `1_000` and `0xff`: what some database takes for a number.
