@@ -16,7 +16,7 @@
 //! let engine = open(&file.to_string_lossy())?;
 //! let schema = engine.schema().await?;
 //! let policy = Policy::default();
-//! let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy };
+//! let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
 //! let query = review("SELECT count(*) FROM products WHERE category = 'Electronics'", &context).approve()?;
 //! let rows = engine.execute(&query, &Limits::default(), &Cancel::new()).await?;
 //! assert_eq!(rows.rows, [[Cell::Integer(8)]]);

@@ -11,7 +11,7 @@
 //!
 //! let schema = Schema::from_ddl("CREATE TABLE products (product_id INTEGER PRIMARY KEY, price REAL)", &dialect::SQLITE)?;
 //! let policy = Policy::default();
-//! let context = Context { schema: Some(&schema), dialect: &dialect::SQLITE, policy: &policy };
+//! let context = Context { schema: Some(&schema), dialect: &dialect::SQLITE, policy: &policy, question: None };
 //! let review = review("SELECT id FROM products", &context);
 //! assert_eq!(review.findings[0].message, "`products` has no column `id` (did you mean `product_id`?)");
 //! assert!(!review.is_clean());
@@ -25,6 +25,7 @@ mod near;
 mod pieces;
 mod policy;
 mod query;
+mod repair;
 mod review;
 mod rows;
 pub mod rules;
@@ -37,6 +38,7 @@ pub use dialect::{Classified, Dialect, EngineError, ErrorType, classify};
 pub use finding::{Applicability, Edit, Finding, Fix, Severity, Span};
 pub use policy::{Comments, Policy};
 pub use query::{Comment, Failure, Query};
+pub use repair::{Applied, DryRun, Repair, Request, Status, repair};
 pub use review::{Approved, Context, Extracted, Refused, Review, Verdict, review};
 pub use rows::{Cell, Rows};
 pub use rules::{RULES, Rule};

@@ -19,6 +19,8 @@ pub struct Context<'c> {
     pub dialect: &'static Dialect,
     /// The rules of the house.
     pub policy: &'c Policy,
+    /// The question that the query is to answer, where it is known: its words rank the ways to mend a name.
+    pub question: Option<&'c str>,
 }
 
 /// Whether a query may be sent to a database at all. Names that do not exist are no danger: they are findings, and the

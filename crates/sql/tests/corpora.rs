@@ -84,7 +84,7 @@ fn no_statement_of_any_corpus_panics_in_any_dialect() {
         for dialect in DIALECTS {
             let mut unparsed = 0;
             for sql in &own {
-                let review = review(sql, &Context { schema: None, dialect, policy: &policy });
+                let review = review(sql, &Context { schema: None, dialect, policy: &policy, question: None });
                 let broken = review.findings.iter().any(|f| {
                     matches!(
                         f.code,

@@ -75,7 +75,7 @@ fn c01_every_input_gets_an_answer_in_every_dialect() {
         for dialect in DIALECTS {
             for (name, sql, refused) in inputs() {
                 let policy = Policy::default();
-                let review = review(&sql, &Context { schema: None, dialect, policy: &policy });
+                let review = review(&sql, &Context { schema: None, dialect, policy: &policy, question: None });
                 if let Some(refused) = refused {
                     assert_eq!(
                         review.verdict() == Verdict::Refused,

@@ -15,7 +15,7 @@ fn check(dialects: &str, sql: &str, expected: &[&str]) {
     for name in dialects.split_whitespace() {
         let dialect = Dialect::named(name).unwrap_or_else(|| panic!("{name}"));
         let policy = Policy::default();
-        let review = review(sql, &Context { schema: Some(&schema), dialect, policy: &policy });
+        let review = review(sql, &Context { schema: Some(&schema), dialect, policy: &policy, question: None });
         let found: Vec<&str> =
             review.findings.iter().filter(|f| f.severity == Severity::Error).map(|f| f.code).collect();
         assert_eq!(found, expected, "{name}: {sql}\n{:#?}", review.findings);
@@ -223,7 +223,7 @@ fn all_faults_of_a_query_are_found_in_one_pass() {
 #[test]
 fn f04_without_a_schema_what_the_query_itself_says_is_still_checked() {
     let policy = Policy::default();
-    let context = Context { schema: None, dialect: &querymend_sql::dialect::SQLITE, policy: &policy };
+    let context = Context { schema: None, dialect: &querymend_sql::dialect::SQLITE, policy: &policy, question: None };
     let codes = |sql: &str| {
         review(sql, &context)
             .findings

@@ -73,7 +73,7 @@ pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
     if known.schema.is_none() {
         out.note("note: neither --db nor --schema was given, so names of tables and columns are not checked");
     }
-    let context = Context { schema: known.schema.as_ref(), dialect: known.dialect, policy: &policy };
+    let context = Context { schema: known.schema.as_ref(), dialect: known.dialect, policy: &policy, question: None };
     let review = review(&text.text, &context);
     match check.format {
         Format::Text => write_text(&text, &review, check.explain, out)?,

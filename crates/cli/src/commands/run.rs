@@ -68,7 +68,7 @@ pub fn run(run: &Run, out: &mut Out) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("no thread can be started: {error}")))?;
     let schema = runtime.block_on(engine.schema())?;
-    let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy };
+    let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
     let review = review(&text.text, &context);
     let approved = match review.approve() {
         Ok(approved) if review.is_clean() => approved,

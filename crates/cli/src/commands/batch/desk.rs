@@ -138,7 +138,7 @@ impl Desk {
             Ok(named) => named.or(self.dialect).unwrap_or(known.dialect),
             Err(error) => return refuse(request.id, &Failure::new(error), answers),
         };
-        let context = Context { schema: known.schema.as_ref(), dialect, policy: &self.policy };
+        let context = Context { schema: known.schema.as_ref(), dialect, policy: &self.policy, question: None };
         // A review never panics. If one does all the same, it must not take the other lines with it.
         let Ok(review) = catch_unwind(AssertUnwindSafe(|| review(&request.sql, &context))) else {
             let failure = Failure::new(format!("Querymend stumbled over line {number}"))
