@@ -32,6 +32,8 @@ pub struct Known {
     pub schema: Option<Schema>,
     /// What the text must be.
     pub dialect: &'static Dialect,
+    /// The address of the database that the schema was read from, if it was one.
+    pub database: Option<String>,
 }
 
 impl Against {
@@ -55,11 +57,12 @@ impl Against {
         if let Some(url) = &self.db {
             let engine = open(url)?;
             let schema = wait(engine.schema())?;
-            return Ok(Known { schema: Some(schema), dialect: self.dialect.unwrap_or(engine.dialect()) });
+            let dialect = self.dialect.unwrap_or(engine.dialect());
+            return Ok(Known { schema: Some(schema), dialect, database: Some(url.clone()) });
         }
         let dialect = self.dialect.unwrap_or(&SQLITE);
         let schema = self.schema.as_deref().map(|path| input::schema(path, dialect)).transpose()?;
-        Ok(Known { schema, dialect })
+        Ok(Known { schema, dialect, database: None })
     }
 
     /// Whether there is nothing to look names up in.

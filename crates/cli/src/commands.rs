@@ -6,5 +6,6 @@ pub mod completions;
 pub mod demo;
 pub mod dialects;
 pub mod explain;
+pub mod fix;
 pub mod run;
 pub mod schema;

@@ -5,17 +5,20 @@ mod commands;
 mod failure;
 mod input;
 mod lines;
+mod mend;
 mod nearest;
 mod out;
+mod refusal;
 mod render;
 mod sarif;
 mod table;
+mod trace;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{check, completions, demo, dialects, explain, run, schema};
+use crate::commands::{check, completions, demo, dialects, explain, fix, run, schema};
 use crate::failure::Exit;
 use crate::out::{Color, Out};
 
@@ -46,6 +49,7 @@ struct Querymend {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Check),
+    Fix(fix::Fix),
     Explain(explain::Explain),
     Schema(schema::ShowSchema),
     Run(run::Run),
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
     let mut out = Out::new(querymend.color, querymend.quiet, querymend.verbose);
     let outcome = match &querymend.command {
         Command::Check(check) => check::run(check, &mut out),
+        Command::Fix(fix) => fix::run(fix, &mut out),
         Command::Explain(explain) => explain::run(explain, &mut out),
         Command::Schema(show) => schema::run(show, &mut out),
         Command::Run(run) => run::run(run, &mut out),

@@ -48,7 +48,8 @@ fn measure(set: &Set) {
     let mut times: Vec<Duration> = Vec::with_capacity(set.queries.len());
     let mut errors = 0;
     for (schema, sql) in &set.queries {
-        let context = Context { schema: schemas.get(*schema), dialect: &dialect::SQLITE, policy: &policy, question: None };
+        let context =
+            Context { schema: schemas.get(*schema), dialect: &dialect::SQLITE, policy: &policy, question: None };
         errors += usize::from(!review(sql, &context).is_clean());
         // The best of a few runs: what else runs on the machine only ever adds.
         let best = (0..7).map(|_| {

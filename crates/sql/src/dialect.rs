@@ -8,6 +8,7 @@ mod feature;
 mod functions;
 mod hive;
 mod mysql;
+pub(crate) mod phrase;
 mod postgres;
 mod presto;
 mod spark;
@@ -24,6 +25,7 @@ pub use self::feature::Feature;
 pub use self::functions::{Danger, Function, FunctionKind, FunctionTable};
 pub use self::hive::HIVE;
 pub use self::mysql::MYSQL;
+pub use self::phrase::Phrase;
 pub use self::postgres::POSTGRES;
 pub use self::presto::PRESTO;
 pub use self::spark::SPARK;
@@ -181,6 +183,8 @@ pub struct Dialect {
     pub lacks: &'static [Feature],
     /// Functions of the vendor.
     pub functions: &'static LazyLock<FunctionTable>,
+    /// How it says what other dialects call by other names.
+    pub says: &'static [(Phrase, &'static str)],
     /// Users can add functions of their own, so an unknown one is only suspicious.
     pub user_functions: bool,
     /// Words that cannot be names without quotes.

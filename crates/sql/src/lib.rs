@@ -21,6 +21,8 @@
 pub mod dialect;
 pub mod diff;
 pub mod finding;
+mod joins;
+mod mend;
 mod near;
 mod pieces;
 mod policy;

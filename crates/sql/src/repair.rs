@@ -87,8 +87,7 @@ pub fn repair(request: &Request<'_>, dry_run: Option<DryRun<'_>>) -> Repair {
     while let Some(at) = cheapest(&open) {
         let here = open.swap_remove(at);
         if here.review.is_clean() && runs(&here.review, dry_run) {
-            let status = if here.applied.is_empty() { Status::Untouched } else { Status::Mended };
-            return outcome(status, here);
+            return outcome(Status::Mended, with_salvage(here));
         }
         for (code, fix, rank) in steps(&here.review, request.apply) {
             if reviews >= MOST_REVIEWS {
@@ -115,7 +114,9 @@ pub fn repair(request: &Request<'_>, dry_run: Option<DryRun<'_>>) -> Repair {
         }
     }
     match best {
-        Some(best) if best.review.verdict() == Verdict::Refused && !broken(&best.review) => outcome(Status::Refused, best),
+        Some(best) if best.review.verdict() == Verdict::Refused && !broken(&best.review) => {
+            outcome(Status::Refused, best)
+        }
         Some(best) => outcome(Status::GaveUp, best),
         None => outcome(Status::GaveUp, state(request, request.text.to_string(), Vec::new(), 0)),
     }
@@ -132,7 +133,8 @@ fn state(request: &Request<'_>, text: String, applied: Vec<Applied>, cost: usize
 
 /// Whether it was refused because it does not parse, rather than for what it does.
 fn broken(review: &Review) -> bool {
-    review.verdict() == Verdict::Refused && !review.findings.iter().any(|f| f.severity == Severity::Error && is_safety(f.code))
+    review.verdict() == Verdict::Refused
+        && !review.findings.iter().any(|f| f.severity == Severity::Error && is_safety(f.code))
 }
 
 fn is_safety(code: &str) -> bool {
@@ -171,6 +173,15 @@ fn price(applicability: Applicability) -> usize {
 fn salvage_fixes(review: &Review) -> Vec<&Finding> {
     let artefact = |f: &&Finding| crate::rules::Rule::named(f.code).is_some_and(|r| r.group == "artefact");
     review.findings.iter().filter(artefact).filter(|f| f.code != "trailing-semicolon" && !f.fixes.is_empty()).collect()
+}
+
+/// What was salvaged on the way to a clean query is part of what was done to it.
+fn with_salvage(mut state: State) -> State {
+    for finding in salvage_fixes(&state.review) {
+        let Some(fix) = finding.fixes.first() else { continue };
+        state.applied.push(Applied { code: finding.code, applicability: fix.applicability, why: fix.why.clone() });
+    }
+    state
 }
 
 /// What may be tried next: salvage first and all at once, then the fixes of the first error that has any.

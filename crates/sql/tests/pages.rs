@@ -94,7 +94,8 @@ fn run(rule: &Rule, page: &str) -> (String, usize) {
                     .map_or(Some(&dialect::SQLITE), Dialect::named)
                     .unwrap_or_else(|| panic!("{}: {}", rule.code, block.tag));
                 let schema = schema(dialect);
-                let review = review(&block.text, &Context { schema: Some(&schema), dialect, policy: &policy, question: None });
+                let review =
+                    review(&block.text, &Context { schema: Some(&schema), dialect, policy: &policy, question: None });
                 policy = Policy::default();
                 let own: Vec<_> = review.findings.iter().filter(|f| f.code == rule.code).collect();
                 proofs += own.len();

@@ -1,22 +1,29 @@
-//! `check --batch`: a query on every line in, a verdict on every line out, in the same order.
+//! `--batch`: a query on every line in, an answer on every line out, in the same order.
 //!
-//! One thread reads, several review, this one writes. Only so many chunks are under way at a time, so a long input
+//! One thread reads, several work, this one writes. Only so many chunks are under way at a time, so a long input
 //! takes no more memory than a short one. A line that cannot be looked at gets an answer that says why, and the others
 //! go on.
 
+mod checking;
 mod desk;
+mod job;
+mod mending;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use clap::Args;
 use querymend_sql::Policy;
 
+pub use self::checking::Checking;
 use self::desk::{Answers, Desk, LONGEST_LINE, Line};
+use self::job::Job;
+pub use self::mending::Mending;
 use crate::against::Against;
 use crate::failure::{Exit, Failure};
 use crate::input;
@@ -25,48 +32,78 @@ use crate::out::Out;
 /// Lines that one thread takes at a time, unless they are long.
 const CHUNK_LINES: usize = 64;
 const CHUNK_BYTES: usize = 1 << 20;
-/// The stack of the threads that review: as large as that of the main thread.
+/// The stack of the threads that work: as large as that of the main thread.
 const STACK: usize = 8 << 20;
 
-/// Answers every line of a file, or of stdin (`-`).
-pub fn run(
-    file: &Path,
-    root: &Path,
-    jobs: Option<usize>,
-    against: &Against,
-    policy: Policy,
+/// The options of a batch.
+#[derive(Debug, Clone, Args)]
+pub struct Batch {
+    /// Take one query per line, {"id", "sql", "db"?, "dialect"?, "schema"?}; one JSON answer per line comes out
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "sql", "format"])]
+    pub batch: Option<PathBuf>,
+    /// Folder that the `db` and `schema` paths of a batch start from
+    #[arg(long, value_name = "DIR", requires = "batch", conflicts_with_all = ["file", "sql"], default_value = ".")]
+    pub root: PathBuf,
+    /// Threads that work on a batch [default: one for each processor]
+    #[arg(long, value_name = "N", requires = "batch", conflicts_with_all = ["file", "sql"], value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+}
+
+impl Batch {
+    /// How many threads work.
+    pub fn threads(&self) -> usize {
+        let jobs = self.jobs.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
+        jobs.max(1)
+    }
+
+    /// Answers every line of a file, or of stdin (`-`).
+    pub fn run(
+        &self,
+        file: &Path,
+        job: impl Job,
+        against: &Against,
+        policy: Policy,
+        out: &mut Out,
+    ) -> Result<Exit, Failure> {
+        let name = file.display().to_string();
+        let input: Box<dyn Read + Send> = if file == Path::new("-") {
+            Box::new(io::stdin())
+        } else {
+            Box::new(File::open(file).map_err(|error| input::unreadable(&name, &error))?)
+        };
+        if !self.root.is_dir() {
+            return Err(Failure::new(format!("--root `{}` is no folder", self.root.display()))
+                .hint("name the folder that the `db` paths of the lines start from"));
+        }
+        let common = if against.nothing() { None } else { Some(Arc::new(against.load(out)?)) };
+        answer_all(input, &name, Desk::new(job, &self.root, policy, against.dialect, common), self.threads(), out)
+    }
+}
+
+fn answer_all<J: Job>(
+    input: Box<dyn Read + Send>,
+    name: &str,
+    desk: Desk<J>,
+    threads: usize,
     out: &mut Out,
 ) -> Result<Exit, Failure> {
-    let name = file.display().to_string();
-    let input: Box<dyn Read + Send> = if file == Path::new("-") {
-        Box::new(io::stdin())
-    } else {
-        Box::new(File::open(file).map_err(|error| input::unreadable(&name, &error))?)
-    };
-    if !root.is_dir() {
-        return Err(Failure::new(format!("--root `{}` is no folder", root.display()))
-            .hint("name the folder that the `db` paths of the lines start from"));
-    }
-    let common = if against.nothing() { None } else { Some(Arc::new(against.load(out)?)) };
-    let desk = Arc::new(Desk::new(root, policy, against.dialect, common));
-    let jobs = jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1);
-
-    let (work, waiting) = sync_channel(jobs);
+    let desk = Arc::new(desk);
+    let (work, waiting) = sync_channel(threads);
     let (done, results) = channel();
-    let (ticket, tickets) = sync_channel(jobs * 4);
-    for _ in 0..jobs * 4 {
+    let (ticket, tickets) = sync_channel(threads * 4);
+    for _ in 0..threads * 4 {
         // The channel has room for all of them, and its other end is right here.
         ticket.send(()).ok();
     }
     let waiting = Arc::new(Mutex::new(waiting));
-    for _ in 0..jobs {
+    for _ in 0..threads {
         let (desk, waiting, done) = (Arc::clone(&desk), Arc::clone(&waiting), done.clone());
-        start(move || review_chunks(&desk, &waiting, &done))?;
+        start(move || answer_chunks(&desk, &waiting, &done))?;
     }
     // The reader is not waited for: when nobody takes the answers any more, it may still hang on a pipe that is open
     // but silent.
     start(move || read_chunks(BufReader::with_capacity(256 << 10, input), &tickets, &work, &done))?;
-    write_in_order(&results, &ticket, &name, out)
+    write_in_order(&results, &ticket, name, J::OUTCOMES, out)
 }
 
 fn start(work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
@@ -160,13 +197,14 @@ fn read_line(input: &mut impl BufRead, longest: usize) -> io::Result<Option<Line
     Ok(started.then_some(if too_long { Line::TooLong } else { Line::Text(text) }))
 }
 
-fn review_chunks(desk: &Desk, waiting: &Mutex<Receiver<Chunk>>, done: &Sender<Outcome>) {
+fn answer_chunks<J: Job>(desk: &Desk<J>, waiting: &Mutex<Receiver<Chunk>>, done: &Sender<Outcome>) {
+    let mut tools = desk.tools();
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(chunk) = next else { return };
         let mut answers = Answers::default();
         for (i, line) in chunk.lines.iter().enumerate() {
-            desk.answer(line, chunk.first_line + i, &mut answers);
+            desk.answer(line, chunk.first_line + i, &mut tools, &mut answers);
         }
         if done.send(Ok((chunk.number, answers))).is_err() {
             return;
@@ -178,6 +216,7 @@ fn write_in_order(
     results: &Receiver<Outcome>,
     ticket: &SyncSender<()>,
     name: &str,
+    outcomes: &[&'static str],
     out: &mut Out,
 ) -> Result<Exit, Failure> {
     let mut early: BTreeMap<usize, Answers> = BTreeMap::new();
@@ -205,8 +244,9 @@ fn write_in_order(
         };
         while let Some(answers) = early.remove(&next) {
             out.write(&answers.text)?;
-            total.approved += answers.approved;
-            total.refused += answers.refused;
+            for (outcome, count) in answers.outcomes {
+                *total.outcomes.entry(outcome).or_default() += count;
+            }
             total.failed += answers.failed;
             next += 1;
             // The reader is gone once the input is at its end; then nobody needs the ticket.
@@ -221,9 +261,12 @@ fn write_in_order(
         return Err(failure);
     }
     if !out.closed() {
-        let Answers { approved, refused, failed, .. } = total;
-        let unseen = if failed > 0 { format!(", {failed} could not be looked at") } else { String::new() };
-        out.note(&format!("{approved} approved, {refused} refused{unseen}"));
+        let count = |outcome: &&str| total.outcomes.get(outcome).copied().unwrap_or_default();
+        let mut counts: Vec<String> = outcomes.iter().map(|outcome| format!("{} {outcome}", count(outcome))).collect();
+        if total.failed > 0 {
+            counts.push(format!("{} could not be looked at", total.failed));
+        }
+        out.note(&counts.join(", "));
     }
     Ok(if total.failed > 0 { Exit::Failed } else { Exit::Done })
 }

@@ -7,7 +7,7 @@ use querymend_sql::{Context, Extracted, Finding, Review, Verdict, review};
 use serde::Serialize;
 
 use crate::against::Against;
-use crate::commands::batch;
+use crate::commands::batch::{Batch, Checking};
 use crate::failure::{Exit, Failure};
 use crate::input::{self, Text};
 use crate::lines::Lines;
@@ -49,24 +49,17 @@ pub struct Check {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     /// Also print what was extracted: tables, CTEs, aliases, allowed tables, the SQL
-    #[arg(long)]
+    #[arg(long, conflicts_with = "batch")]
     pub explain: bool,
-    /// Review one query per line, {"id", "sql", "db"?, "dialect"?, "schema"?}; one JSON answer per line comes out
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "sql", "format", "explain"])]
-    pub batch: Option<PathBuf>,
-    /// Folder that the `db` and `schema` paths of a batch start from
-    #[arg(long, value_name = "DIR", requires = "batch", conflicts_with_all = ["file", "sql"], default_value = ".")]
-    pub root: PathBuf,
-    /// Threads that review a batch [default: one for each processor]
-    #[arg(long, value_name = "N", requires = "batch", conflicts_with_all = ["file", "sql"], value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub jobs: Option<u16>,
+    #[command(flatten)]
+    pub batch: Batch,
 }
 
 /// Does it.
 pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
     let policy = input::policy(check.policy.as_deref())?;
-    if let Some(file) = &check.batch {
-        return batch::run(file, &check.root, check.jobs.map(usize::from), &check.against, policy, out);
+    if let Some(file) = &check.batch.batch {
+        return check.batch.run(file, Checking, &check.against, policy, out);
     }
     let text = input::sql(check.file.as_deref(), check.sql.as_deref())?;
     let known = check.against.load(out)?;
@@ -141,7 +134,7 @@ struct Report<'r> {
 
 /// A finding with its place as editors count it, from 1.
 #[derive(Serialize)]
-struct Placed<'f> {
+pub struct Placed<'f> {
     #[serde(flatten)]
     finding: &'f Finding,
     line: usize,
@@ -150,19 +143,24 @@ struct Placed<'f> {
     end_column: usize,
 }
 
+/// Findings with their places in the text that they speak of.
+pub fn placed<'f>(findings: &'f [Finding], text: &str) -> Vec<Placed<'f>> {
+    let lines = Lines::new(text);
+    let place = |finding: &'f Finding| {
+        let (line, column) = lines.line_column(finding.span.start);
+        let (end_line, end_column) = lines.line_column(finding.span.end.max(finding.span.start));
+        Placed { finding, line, column, end_line, end_column }
+    };
+    findings.iter().map(place).collect()
+}
+
 impl<'r> Report<'r> {
     fn new(review: &'r Review) -> Self {
-        let lines = Lines::new(&review.source);
-        let placed = |finding: &'r Finding| {
-            let (line, column) = lines.line_column(finding.span.start);
-            let (end_line, end_column) = lines.line_column(finding.span.end.max(finding.span.start));
-            Placed { finding, line, column, end_line, end_column }
-        };
         Self {
             verdict: review.verdict(),
             clean: review.is_clean(),
             dialect: review.dialect().name,
-            findings: review.findings.iter().map(placed).collect(),
+            findings: placed(&review.findings, &review.source),
             extracted: &review.extracted,
         }
     }

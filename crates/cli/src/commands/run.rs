@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use querymend_engine::{Cancel, Engine, Error, Limits, open};
-use querymend_sql::{Approved, Context, EngineError, Finding, Rows, Rule, Severity, Span, classify, review};
+use querymend_sql::{Approved, Context, EngineError, Finding, Rows, Severity, review};
 
 use crate::commands::check::summary;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, Text};
 use crate::out::Out;
-use crate::{render, table};
+use crate::{refusal, render, table};
 
 /// Review a query, then run it read-only and print the rows
 #[derive(Debug, Args)]
@@ -140,35 +140,25 @@ fn answer(rows: &Rows, format: table::Format, out: &mut Out) -> Result<Exit, Fai
 
 /// What the database said, with what it means.
 fn rejected(error: Error, approved: &Approved, engine: &dyn Engine, out: &Out) -> Result<Exit, Failure> {
-    let (code, said, names) = match &error {
+    let sql = approved.sql();
+    let (finding, placed) = match &error {
         Error::Cancelled => {
             out.say("stopped");
             return Ok(Exit::Interrupted);
         }
         Error::Rejected(said) => {
-            let classified = classify(engine.dialect(), said);
-            (classified.finding, said.clone(), classified.names)
+            (refusal::finding(said, sql, engine.dialect()), said.position.is_some())
         }
         Error::TimedOut { .. } => {
-            ("timed-out", EngineError { message: error.to_string(), ..EngineError::default() }, Vec::new())
+            let said = EngineError { message: error.to_string(), ..EngineError::default() };
+            (refusal::named("timed-out", &said, sql, ""), false)
         }
         Error::Unavailable { .. } | Error::WrongDialect { .. } | Error::Internal(_) => return Err(error.into()),
     };
-    let sql = approved.sql();
-    let span = said.position.map_or(Span::default(), |at| {
-        let rest = sql.get(at..).unwrap_or("");
-        let word = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-        Span::new(at, at + word)
-    });
-    let subject = names.first().map_or("", |(_, name)| name.as_str());
-    let vendor = if said.code.is_empty() { String::new() } else { format!(" ({})", said.code) };
-    let mut finding = Finding::new(code, Severity::Error, span, subject, format!("{}{vendor}", said.message));
-    if let Some(rule) = Rule::named(code) {
-        finding = finding.because(rule.summary());
-    }
+    let code = finding.code;
     let name = engine.name();
     // Without a place there is nothing to point at.
-    let shown = if said.position.is_some() { sql } else { "" };
+    let shown = if placed { sql } else { "" };
     out.say(&render::findings(name, shown, &[finding], out.color_stderr));
     let hint = error.hint().map_or_else(|| format!("`querymend explain {code}` says more"), str::to_string);
     out.say(&format!("hint: {hint}"));

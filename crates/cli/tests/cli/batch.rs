@@ -6,10 +6,6 @@ use serde_json::{Value, json};
 
 use crate::{Ended, Place};
 
-fn answers(ended: &Ended) -> Vec<Value> {
-    ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[test]
 fn answers_come_in_the_order_of_the_lines() {
     let place = Place::with_demo();
@@ -20,7 +16,7 @@ fn answers_come_in_the_order_of_the_lines() {
     }
     let ended = place.run_with(&["check", "--batch", "-", "--jobs", "4"], input.as_bytes());
     assert_eq!((ended.code, ended.stderr.as_str()), (0, "2000 approved, 1000 refused\n"));
-    let answers = answers(&ended);
+    let answers = ended.answers();
     assert_eq!(answers.len(), 3_000);
     for (i, answer) in answers.iter().enumerate() {
         assert_eq!(answer["id"], i);
@@ -71,7 +67,7 @@ fn a_line_that_cannot_be_looked_at_is_refused_and_the_others_go_on() {
         input.push(b'\n');
     }
     let ended = place.run_with(&["check", "--batch", "-"], &input);
-    let answers = answers(&ended);
+    let answers = ended.answers();
     let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
     assert_eq!(json!(ids), json!([1, null, "two", 3, null, 5, 6, 7, 8, null, null]));
     assert_eq!((&answers[0]["verdict"], &answers[10]["verdict"]), (&"approved".into(), &"approved".into()));
@@ -101,7 +97,7 @@ fn paths_start_from_the_root_and_schemas_may_be_files() {
     ];
     let input: String = input.iter().map(|line| format!("{line}\n")).collect();
     let codes = |ended: &Ended| -> Vec<String> {
-        answers(ended).iter().map(|a| a["findings"][0]["code"].as_str().unwrap_or("-").to_string()).collect()
+        ended.answers().iter().map(|a| a["findings"][0]["code"].as_str().unwrap_or("-").to_string()).collect()
     };
     let ended = place.run_with(&["check", "--batch", "-", "--root", "data"], input.as_bytes());
     assert_eq!(codes(&ended), ["unknown-column", "unknown-column", "unknown-column", "-", "-"]);
@@ -115,7 +111,7 @@ fn a_line_of_twenty_megabytes_is_passed_over() {
     let mut input = format!("{{\"id\":1,\"sql\":\"SELECT {}\"}}\n", "1".repeat(20 << 20));
     input.push_str("{\"id\":2,\"sql\":\"SELECT 1\"}\n");
     let ended = Place::new().run_with(&["check", "--batch", "-"], input.as_bytes());
-    let answers = answers(&ended);
+    let answers = ended.answers();
     assert_eq!((answers.len(), &answers[1]["id"], &answers[1]["verdict"]), (2, &2.into(), &"approved".into()));
     assert!(answers[0]["error"].as_str().unwrap().contains("longer than 16 MB"));
     assert_eq!(ended.code, 2);

@@ -4,6 +4,7 @@
 mod bad_input;
 mod batch;
 mod check;
+mod fix;
 mod others;
 mod run;
 
@@ -28,6 +29,18 @@ struct Ended {
     code: i32,
     stdout: String,
     stderr: String,
+}
+
+impl Ended {
+    /// The one JSON value on stdout.
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
+    }
+
+    /// The JSON values on stdout, one for each line.
+    fn answers(&self) -> Vec<serde_json::Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
 }
 
 impl Place {

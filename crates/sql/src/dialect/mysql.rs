@@ -3,12 +3,27 @@
 use std::sync::LazyLock;
 
 use super::{
-    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, WordList,
-    ZeroDivision, errors,
+    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, Phrase,
+    WordList, ZeroDivision, errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::parse(include_str!("functions/mysql.tsv")));
 static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/mysql.txt")));
+
+#[rustfmt::skip]
+static SAYS: &[(Phrase, &str)] = &[
+    (Phrase::DaysBetween, "DATEDIFF({0}, {1})"),
+    (Phrase::Length, "CHAR_LENGTH({0})"),
+    (Phrase::IfNull, "IFNULL({0}, {1})"),
+    (Phrase::If, "IF({0}, {1}, {2})"),
+    (Phrase::Now, "NOW()"),
+    (Phrase::Today, "CURDATE()"),
+    (Phrase::Position, "LOCATE({0}, {1})"),
+    (Phrase::Divide, "(({0}) / ({1}))"),
+    (Phrase::Subtract, "(({0}) - ({1}))"),
+    (Phrase::Multiply, "(({0}) * ({1}))"),
+    (Phrase::Add, "(({0}) + ({1}))"),
+];
 
 /// MySQL 8 and MariaDB.
 pub static MYSQL: Dialect = Dialect {
@@ -75,6 +90,7 @@ pub static MYSQL: Dialect = Dialect {
         Feature::Filter,
     ],
     functions: &FUNCTIONS,
+    says: SAYS,
     user_functions: true,
     reserved: &RESERVED,
     reserved_behind_as: false,

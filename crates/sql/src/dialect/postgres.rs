@@ -3,13 +3,35 @@
 use std::sync::LazyLock;
 
 use super::{
-    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, WordList,
-    ZeroDivision, errors,
+    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, Phrase,
+    WordList, ZeroDivision, errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> =
     LazyLock::new(|| FunctionTable::parse(include_str!("functions/postgres.tsv")));
 static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/postgres.txt")));
+
+#[rustfmt::skip]
+static SAYS: &[(Phrase, &str)] = &[
+    (Phrase::Year, "EXTRACT(YEAR FROM {0})"),
+    (Phrase::Month, "EXTRACT(MONTH FROM {0})"),
+    (Phrase::Day, "EXTRACT(DAY FROM {0})"),
+    (Phrase::Hour, "EXTRACT(HOUR FROM {0})"),
+    (Phrase::DaysBetween, "(CAST({0} AS DATE) - CAST({1} AS DATE))"),
+    (Phrase::Now, "now()"),
+    (Phrase::Today, "CURRENT_DATE"),
+    (Phrase::Length, "length({0})"),
+    (Phrase::IfNull, "COALESCE({0}, {1})"),
+    (Phrase::If, "CASE WHEN {0} THEN {1} ELSE {2} END"),
+    (Phrase::Position, "POSITION({0} IN {1})"),
+    (Phrase::Substring, "substr({0}, {1}, {2})"),
+    (Phrase::Upper, "upper({0})"),
+    (Phrase::Lower, "lower({0})"),
+    (Phrase::Divide, "(CAST({0} AS NUMERIC) / ({1}))"),
+    (Phrase::Subtract, "(({0}) - ({1}))"),
+    (Phrase::Multiply, "(({0}) * ({1}))"),
+    (Phrase::Add, "(({0}) + ({1}))"),
+];
 
 /// PostgreSQL 14 to 18.
 pub static POSTGRES: Dialect = Dialect {
@@ -73,6 +95,7 @@ pub static POSTGRES: Dialect = Dialect {
         Feature::Separator,
     ],
     functions: &FUNCTIONS,
+    says: SAYS,
     user_functions: true,
     reserved: &RESERVED,
     reserved_behind_as: true,

@@ -9,8 +9,8 @@ use sqlparser::derive_dialect;
 use sqlparser::dialect::GenericDialect;
 
 use super::{
-    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, WordList,
-    ZeroDivision, errors,
+    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, Phrase,
+    WordList, ZeroDivision, errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> =
@@ -28,6 +28,26 @@ derive_dialect!(PrestoGrammar, GenericDialect, overrides = {
     supports_from_first_select = false,
     supports_pipe_operator = false,
 });
+
+#[rustfmt::skip]
+static SAYS: &[(Phrase, &str)] = &[
+    (Phrase::DaysBetween, "date_diff('day', {1}, {0})"),
+    (Phrase::Length, "length({0})"),
+    (Phrase::IfNull, "COALESCE({0}, {1})"),
+    (Phrase::If, "IF({0}, {1}, {2})"),
+    (Phrase::Now, "now()"),
+    (Phrase::Today, "current_date"),
+    (Phrase::Left, "substr({0}, 1, {1})"),
+    (Phrase::Right, "substr({0}, -({1}))"),
+    (Phrase::Position, "strpos({1}, {0})"),
+    (Phrase::Substring, "substr({0}, {1}, {2})"),
+    (Phrase::Upper, "upper({0})"),
+    (Phrase::Lower, "lower({0})"),
+    (Phrase::Divide, "(CAST({0} AS DOUBLE) / ({1}))"),
+    (Phrase::Subtract, "(({0}) - ({1}))"),
+    (Phrase::Multiply, "(({0}) * ({1}))"),
+    (Phrase::Add, "(({0}) + ({1}))"),
+];
 
 /// Presto.
 pub static PRESTO: Dialect = Dialect {
@@ -85,6 +105,7 @@ pub static PRESTO: Dialect = Dialect {
         Feature::Separator,
     ],
     functions: &FUNCTIONS,
+    says: SAYS,
     user_functions: true,
     reserved: &RESERVED,
     reserved_behind_as: false,

@@ -3,12 +3,28 @@
 use std::sync::LazyLock;
 
 use super::{
-    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, WordList,
-    ZeroDivision, errors,
+    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, Phrase,
+    WordList, ZeroDivision, errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::parse(include_str!("functions/spark.tsv")));
 static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/spark.txt")));
+
+#[rustfmt::skip]
+static SAYS: &[(Phrase, &str)] = &[
+    (Phrase::DaysBetween, "datediff({0}, {1})"),
+    (Phrase::Length, "length({0})"),
+    (Phrase::IfNull, "coalesce({0}, {1})"),
+    (Phrase::If, "if({0}, {1}, {2})"),
+    (Phrase::Now, "current_timestamp()"),
+    (Phrase::Today, "current_date()"),
+    (Phrase::Position, "locate({0}, {1})"),
+    (Phrase::Substring, "substr({0}, {1}, {2})"),
+    (Phrase::Divide, "(({0}) / ({1}))"),
+    (Phrase::Subtract, "(({0}) - ({1}))"),
+    (Phrase::Multiply, "(({0}) * ({1}))"),
+    (Phrase::Add, "(({0}) + ({1}))"),
+];
 
 /// Spark SQL 3.5, ANSI mode off (its default).
 pub static SPARK: Dialect = Dialect {
@@ -78,6 +94,7 @@ pub static SPARK: Dialect = Dialect {
         Feature::AtTimeZone,
     ],
     functions: &FUNCTIONS,
+    says: SAYS,
     user_functions: true,
     reserved: &RESERVED,
     reserved_behind_as: false,

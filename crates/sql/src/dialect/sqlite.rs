@@ -3,13 +3,40 @@
 use std::sync::LazyLock;
 
 use super::{
-    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, WordList,
-    ZeroDivision, errors,
+    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, Phrase,
+    WordList, ZeroDivision, errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> =
     LazyLock::new(|| FunctionTable::parse(include_str!("functions/sqlite.tsv")));
 static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/sqlite.txt")));
+
+#[rustfmt::skip]
+static SAYS: &[(Phrase, &str)] = &[
+    (Phrase::Year, "CAST(strftime('%Y', {0}) AS INTEGER)"),
+    (Phrase::Month, "CAST(strftime('%m', {0}) AS INTEGER)"),
+    (Phrase::Day, "CAST(strftime('%d', {0}) AS INTEGER)"),
+    (Phrase::Hour, "CAST(strftime('%H', {0}) AS INTEGER)"),
+    (Phrase::DaysBetween, "CAST(julianday({0}) - julianday({1}) AS INTEGER)"),
+    (Phrase::Now, "datetime('now')"),
+    (Phrase::Today, "date('now')"),
+    (Phrase::Left, "substr({0}, 1, {1})"),
+    (Phrase::Right, "substr({0}, -({1}))"),
+    (Phrase::Length, "length({0})"),
+    (Phrase::IfNull, "ifnull({0}, {1})"),
+    (Phrase::If, "iif({0}, {1}, {2})"),
+    (Phrase::Greatest, "max({*})"),
+    (Phrase::Least, "min({*})"),
+    (Phrase::Position, "instr({1}, {0})"),
+    (Phrase::Substring, "substr({0}, {1}, {2})"),
+    (Phrase::Upper, "upper({0})"),
+    (Phrase::Lower, "lower({0})"),
+    (Phrase::Divide, "(CAST({0} AS REAL) / ({1}))"),
+    (Phrase::Concat, "({|})"),
+    (Phrase::Subtract, "(({0}) - ({1}))"),
+    (Phrase::Multiply, "(({0}) * ({1}))"),
+    (Phrase::Add, "(({0}) + ({1}))"),
+];
 
 /// SQLite 3.
 pub static SQLITE: Dialect = Dialect {
@@ -87,6 +114,7 @@ pub static SQLITE: Dialect = Dialect {
         Feature::Separator,
     ],
     functions: &FUNCTIONS,
+    says: SAYS,
     user_functions: false,
     reserved: &RESERVED,
     reserved_behind_as: false,

@@ -145,7 +145,9 @@ pub(super) fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> boo
 pub(super) fn ends(text: &str) -> Vec<usize> {
     let mut out = vec![text.len()];
     out.extend(pieces(text).filter(|p| p.kind == PieceKind::Semicolon).map(|p| p.start));
-    out.extend(text.match_indices("```").map(|(i, _)| i));
+    for mark in ["```", "<|", "/*", "</"] {
+        out.extend(text.match_indices(mark).map(|(i, _)| i));
+    }
     for (i, _) in text.match_indices('\n') {
         let next = text[i + 1..].trim_start_matches([' ', '\t', '\r']);
         let empty_line = next.starts_with('\n') && !goes_on(next.trim_start());

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use sqlparser::ast::{BinaryOperator, Expr, Function as CallNode, Ident, ObjectName, Value as Literal};
-use sqlparser::tokenizer::Span as Place;
+use sqlparser::tokenizer::{Location, Span as Place};
 
 use crate::dialect::{Feature, Function};
 use crate::schema::{Column, Table, Type};
@@ -170,6 +170,8 @@ pub struct Block<'a> {
     pub distinct: bool,
     /// Where its SELECT word stands.
     pub place: Place,
+    /// Where the first item of its FROM begins; line 0 if there is none.
+    pub from: Location,
     /// Sources that can be seen just now, while FROM is being read.
     pub(crate) visible: std::ops::Range<usize>,
 }

@@ -29,6 +29,7 @@ impl<'a> Resolver<'a> {
             aggregates: false,
             distinct: false,
             place: Place::empty(),
+            from: Place::empty().start,
             visible: 0..0,
         });
         self.facts.blocks.len() - 1
@@ -38,6 +39,7 @@ impl<'a> Resolver<'a> {
         let block = self.block(parent);
         self.facts.blocks[block].distinct = select.distinct.is_some();
         self.facts.blocks[block].place = select.select_token.0.span;
+        self.facts.blocks[block].from = select.from.first().map_or(Place::empty().start, |f| f.relation.span().start);
         self.from(&select.from, block);
         for view in &select.lateral_views {
             self.expression(&view.lateral_view, Spot::new(block, Clause::From));

@@ -1,4 +1,4 @@
-//! What becomes of one line of a batch: the schema it names, the review, the answer.
+//! What becomes of one line of a batch: it is read, the schema that it names is found, and the job answers it.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use querymend_sql::dialect::SQLITE;
-use querymend_sql::{Context, Dialect, Finding, Policy, Severity, Span, Verdict, review};
+use querymend_sql::{Dialect, Policy};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::job::{Answer, Asked, Job};
 use crate::against::{Against, Known, dialect};
 use crate::failure::Failure;
 use crate::input;
@@ -29,13 +30,13 @@ pub(super) enum Line {
 #[derive(Default)]
 pub(super) struct Answers {
     pub(super) text: Vec<u8>,
-    pub(super) approved: usize,
-    pub(super) refused: usize,
+    pub(super) outcomes: HashMap<&'static str, usize>,
     pub(super) failed: usize,
 }
 
-/// What the reviewing threads share. Schemas are kept by the path they came from; each is read once.
-pub(super) struct Desk {
+/// What the working threads share. Schemas are kept by the path they came from; each is read once.
+pub(super) struct Desk<J> {
+    job: J,
     root: PathBuf,
     policy: Policy,
     dialect: Option<&'static Dialect>,
@@ -71,45 +72,42 @@ struct OnlyId<'l> {
 }
 
 #[derive(Serialize)]
-struct Reply<'r> {
+struct Reply<'r, B: Serialize> {
     id: Option<&'r RawValue>,
-    verdict: Verdict,
-    findings: Vec<Found<'r>>,
+    #[serde(flatten)]
+    body: B,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'r str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'r str>,
 }
 
-#[derive(Serialize)]
-struct Found<'f> {
-    code: &'static str,
-    severity: Severity,
-    message: &'f str,
-    span: Span,
-    suggestion: Option<&'f str>,
-}
-
-impl Desk {
+impl<J: Job> Desk<J> {
     /// With nothing read yet.
     pub(super) fn new(
+        job: J,
         root: &Path,
         policy: Policy,
         dialect: Option<&'static Dialect>,
         common: Option<Arc<Known>>,
     ) -> Self {
-        let nothing = Arc::new(Known { schema: None, dialect: dialect.unwrap_or(&SQLITE) });
-        Self { root: root.to_path_buf(), policy, dialect, common, nothing, known: Mutex::new(HashMap::new()) }
+        let nothing = Arc::new(Known { schema: None, dialect: dialect.unwrap_or(&SQLITE), database: None });
+        Self { job, root: root.to_path_buf(), policy, dialect, common, nothing, known: Mutex::new(HashMap::new()) }
+    }
+
+    /// The tools of one more thread.
+    pub(super) fn tools(&self) -> J::Tools {
+        self.job.tools()
     }
 
     /// Answers one line.
-    pub(super) fn answer(&self, line: &Line, number: usize, answers: &mut Answers) {
+    pub(super) fn answer(&self, line: &Line, number: usize, tools: &mut J::Tools, answers: &mut Answers) {
         let bytes = match line {
             Line::Text(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => return,
             Line::Text(bytes) => bytes,
             Line::TooLong => {
                 let failure = Failure::new(format!("line {number} is longer than {} MB", LONGEST_LINE >> 20));
-                return refuse(None, &failure, answers);
+                return self.refuse(None, "", &failure, answers);
             }
         };
         let text = match std::str::from_utf8(bytes) {
@@ -117,7 +115,7 @@ impl Desk {
             Err(error) => {
                 let failure =
                     Failure::new(format!("line {number} is not UTF-8 text at its byte {}", error.valid_up_to()));
-                return refuse(None, &failure, answers);
+                return self.refuse(None, "", &failure, answers);
             }
         };
         let request: Request<'_> = match serde_json::from_str(text) {
@@ -127,31 +125,39 @@ impl Desk {
                 let failure = Failure::new(format!("line {number} cannot be read: {error}")).hint(
                     r#"a line is {"id": …, "sql": "…", "db": "…", "dialect": "…", "schema": "…"}; only sql is needed"#,
                 );
-                return refuse(id, &failure, answers);
+                return self.refuse(id, "", &failure, answers);
             }
         };
-        let known = match self.known(&request) {
-            Ok(known) => known,
-            Err(failure) => return refuse(request.id, &failure, answers),
-        };
-        let dialect = match request.dialect.as_deref().map(dialect).transpose() {
-            Ok(named) => named.or(self.dialect).unwrap_or(known.dialect),
-            Err(error) => return refuse(request.id, &Failure::new(error), answers),
-        };
-        let context = Context { schema: known.schema.as_ref(), dialect, policy: &self.policy, question: None };
-        // A review never panics. If one does all the same, it must not take the other lines with it.
-        let Ok(review) = catch_unwind(AssertUnwindSafe(|| review(&request.sql, &context))) else {
-            let failure = Failure::new(format!("Querymend stumbled over line {number}"))
-                .hint("this is a fault in Querymend: please report it with the line");
-            return refuse(request.id, &failure, answers);
-        };
-        let verdict = review.verdict();
-        match verdict {
-            Verdict::Approved => answers.approved += 1,
-            Verdict::Refused => answers.refused += 1,
+        // A job never panics. If one does all the same, it must not take the other lines with it.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let asked = self.asked(text, &request)?;
+            let Answer { outcome, body } = self.job.answer(&asked, tools)?;
+            *answers.outcomes.entry(outcome).or_default() += 1;
+            write(&Reply { id: request.id, body, error: None, hint: None }, answers);
+            Ok(())
+        }));
+        let outcome = outcome.unwrap_or_else(|_| {
+            Err(Failure::new(format!("Querymend stumbled over line {number}"))
+                .hint("this is a fault in Querymend: please report it with the line"))
+        });
+        if let Err(failure) = outcome {
+            self.refuse(request.id, &request.sql, &failure, answers);
         }
-        let findings = review.findings.iter().map(found).collect();
-        write(&Reply { id: request.id, verdict, findings, error: None, hint: None }, answers);
+    }
+
+    /// A line with all that it is held against.
+    fn asked<'a>(&'a self, line: &'a str, request: &'a Request<'_>) -> Result<Asked<'a>, Failure> {
+        let known = self.known(request)?;
+        let named = request.dialect.as_deref().map(dialect).transpose().map_err(Failure::new)?;
+        let dialect = named.or(self.dialect).unwrap_or(known.dialect);
+        Ok(Asked { line, sql: &request.sql, known, dialect, policy: &self.policy })
+    }
+
+    /// What could not be looked at is answered all the same, with the reason.
+    fn refuse(&self, id: Option<&RawValue>, sql: &str, failure: &Failure, answers: &mut Answers) {
+        answers.failed += 1;
+        let (error, hint) = (Some(failure.what.as_str()), failure.hint.as_deref());
+        write(&Reply { id, body: self.job.unseen(sql), error, hint }, answers);
     }
 
     /// The schema that a line names, read at its first use.
@@ -192,30 +198,13 @@ fn address(db: &str, root: &Path) -> String {
     format!("sqlite:{}", root.join(path.unwrap_or(db)).display())
 }
 
-fn found(finding: &Finding) -> Found<'_> {
-    Found {
-        code: finding.code,
-        severity: finding.severity,
-        message: &finding.message,
-        span: finding.span,
-        suggestion: finding.suggestion.as_deref(),
-    }
-}
-
-/// A line that could not be looked at is refused: what was not reviewed is not run.
-fn refuse(id: Option<&RawValue>, failure: &Failure, answers: &mut Answers) {
-    answers.failed += 1;
-    let (error, hint) = (Some(failure.what.as_str()), failure.hint.as_deref());
-    write(&Reply { id, verdict: Verdict::Refused, findings: Vec::new(), error, hint }, answers);
-}
-
-fn write(reply: &Reply<'_>, answers: &mut Answers) {
+fn write(reply: &impl Serialize, answers: &mut Answers) {
     let before = answers.text.len();
     if serde_json::to_writer(&mut answers.text, reply).is_err() {
         // Nothing in a reply can fail to be written as JSON; an answer that is cut short must not go out all the same.
         answers.text.truncate(before);
         answers.text.extend_from_slice(
-            br#"{"id":null,"verdict":"refused","findings":[],"error":"the answer cannot be written"}"#,
+            br#"{"id":null,"verdict":"refused","status":"refused","findings":[],"error":"the answer cannot be written"}"#,
         );
     }
     answers.text.push(b'\n');

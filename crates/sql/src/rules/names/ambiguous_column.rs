@@ -1,8 +1,11 @@
 #![doc = include_str!("ambiguous_column.md")]
 
-use crate::finding::{Finding, Severity};
+use sqlparser::ast::BinaryOperator;
+
+use crate::finding::{Applicability, Finding, Fix, Severity};
+use crate::mend;
 use crate::rules::{Rule, Subject};
-use crate::scope::Meaning;
+use crate::scope::{Meaning, Reference, SourceId};
 
 /// See the page.
 pub static RULE: Rule =
@@ -33,9 +36,61 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 )
             }
         };
-        out.push(
+        let mut finding =
             Finding::new("ambiguous-column", Severity::Error, subject.query.span(reference.place), name, message)
-                .advise(advice),
-        );
+                .advise(advice);
+        finding.fixes = fixes(reference, sources, subject);
+        out.push(finding);
     }
+}
+
+/// Each owner is a way to mend it. Where the join makes the owners equal, any of them is right.
+fn fixes(reference: &Reference<'_>, sources: &[SourceId], subject: &Subject<'_>) -> Vec<Fix> {
+    let facts = subject.facts;
+    let name = reference.name.value.as_str();
+    let column =
+        |s: SourceId| facts.sources[s].column_names().iter().position(|c| c.eq_ignore_ascii_case(name)).map(|i| (s, i));
+    let equal = |a: SourceId, b: SourceId| {
+        let (a, b) = (column(a), column(b));
+        facts.operations.iter().any(|o| {
+            *o.operator == BinaryOperator::Eq
+                && o.required
+                && ((o.left.column == a && o.right.column == b) || (o.left.column == b && o.right.column == a))
+        })
+    };
+    let all_equal = sources.windows(2).all(|w| equal(w[0], w[1]));
+    // A table that the question names, or that the query asks for more, is the likelier owner.
+    let mut ranked: Vec<(usize, SourceId)> = sources
+        .iter()
+        .enumerate()
+        .map(|(n, &s)| {
+            let asked = usize::from(facts.sources[s].table().is_some_and(|t| mend::asked_for(subject, &t.name)));
+            let uses = facts.references.iter().filter(|r| {
+                r.block == reference.block
+                    && r.clause == reference.clause
+                    && matches!(r.meaning, Meaning::Column(x, _) if x == s)
+            });
+            (20 + n - 4 * asked - uses.count().min(3) * 3, s)
+        })
+        .collect();
+    ranked.sort_by_key(|(doubt, _)| *doubt);
+    ranked.dedup_by_key(|(_, s)| *s);
+    let span = subject.query.span(reference.place);
+    let ways = ranked.into_iter().filter_map(|(_, s)| {
+        let names = facts.sources[s].column_names();
+        let written = names.iter().find(|c| c.eq_ignore_ascii_case(name))?;
+        let text = mend::qualified(subject, s, written)?;
+        let called = facts.sources[s].called();
+        Some(if all_equal {
+            mend::replace(
+                span,
+                text,
+                Applicability::Safe,
+                format!("the join makes `{name}` equal in all of them, so `{called}` is as good as any"),
+            )
+        } else {
+            mend::replace(span, text, Applicability::Likely, format!("`{called}` is the likeliest owner of `{name}`"))
+        })
+    });
+    ways.collect()
 }

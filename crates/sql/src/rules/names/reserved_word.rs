@@ -1,6 +1,7 @@
 #![doc = include_str!("reserved_word.md")]
 
-use crate::finding::{Finding, Severity, Span};
+use crate::finding::{Applicability, Finding, Severity, Span};
+use crate::mend;
 use crate::query::Failure;
 use crate::rules::names::is_bare_function;
 use crate::rules::{Rule, Subject};
@@ -48,5 +49,6 @@ fn finding(subject: &Subject<'_>, span: Span, word: &str) -> Finding {
         format!("`{word}` is a reserved word of {}: as a name it needs quotes", dialect.name),
     )
     .suggest(Some(quoted.clone()))
+    .mend(mend::replace(span, quoted.clone(), Applicability::Safe, "a reserved word is a name only in quotes"))
     .advise(format!("{word} is a reserved word: write {quoted}."))
 }

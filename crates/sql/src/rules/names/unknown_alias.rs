@@ -2,12 +2,15 @@
 
 use crate::finding::{Finding, Severity};
 use crate::near::nearest;
-use crate::rules::names::meant;
+use crate::rules::names::{column_fixes, meant};
 use crate::rules::{Rule, Subject};
 use crate::scope::{Clause, Meaning};
 
 /// See the page.
 pub static RULE: Rule = Rule { code: "unknown-alias", group: "names", page: include_str!("unknown_alias.md"), check };
+
+/// Fixes are worked out for the first few names only: mending goes one by one.
+const MOST_FIXED: usize = 5;
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let facts = subject.facts;
@@ -71,16 +74,18 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             let dialect = subject.context.dialect;
             format!("{}.{}", dialect.quoted(r), dialect.quoted(column))
         });
-        out.push(
-            Finding::new(
-                "unknown-alias",
-                Severity::Error,
-                subject.query.span(qualifier.span),
-                name,
-                format!("nothing in FROM is called `{name}`{hint}"),
-            )
-            .suggest(suggestion)
-            .advise(advice),
-        );
+        let mut finding = Finding::new(
+            "unknown-alias",
+            Severity::Error,
+            subject.query.span(qualifier.span),
+            name,
+            format!("nothing in FROM is called `{name}`{hint}"),
+        )
+        .suggest(suggestion)
+        .advise(advice);
+        if out.iter().filter(|f| !f.fixes.is_empty()).count() < MOST_FIXED {
+            finding.fixes = column_fixes::for_qualifier(reference, subject);
+        }
+        out.push(finding);
     }
 }

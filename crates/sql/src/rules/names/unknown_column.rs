@@ -3,13 +3,16 @@
 use crate::dialect::NameCase;
 use crate::finding::{Finding, Severity};
 use crate::near::nearest;
-use crate::rules::names::{is_bare_function, wrong_quotes};
+use crate::rules::names::{column_fixes, is_bare_function, wrong_quotes};
 use crate::rules::{Rule, Subject};
 use crate::schema::Table;
 use crate::scope::{Meaning, Reference, Source, SourceId};
 
 /// See the page.
 pub static RULE: Rule = Rule { code: "unknown-column", group: "names", page: include_str!("unknown_column.md"), check };
+
+/// Fixes are worked out for the first few names only: mending goes one by one.
+const MOST_FIXED: usize = 5;
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for reference in &subject.facts.references {
@@ -19,7 +22,11 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             Meaning::Nowhere if !wrong_quotes::is_text(reference, subject) => None,
             _ => continue,
         };
-        out.push(finding(reference, owner, subject));
+        let mut finding = finding(reference, owner, subject);
+        if out.iter().filter(|f| !f.fixes.is_empty()).count() < MOST_FIXED {
+            finding.fixes = column_fixes::for_column(reference, owner, subject);
+        }
+        out.push(finding);
     }
 }
 

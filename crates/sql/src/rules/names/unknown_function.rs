@@ -6,6 +6,7 @@ use crate::dialect::{DIALECTS, Dialect};
 use crate::finding::{Finding, Severity};
 use crate::near::nearest;
 use crate::rules::names::meant;
+use crate::rules::portable::rephrase::rephrase;
 use crate::rules::{Rule, Subject};
 use crate::scope::Call;
 
@@ -24,22 +25,22 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         // Where users can define functions and the schema does not list them, it may well exist.
         let may_exist = dialect.user_functions && !subject.context.schema.is_some_and(|s| s.lists_functions());
         let severity = if may_exist { Severity::Warning } else { Severity::Error };
-        out.push(
-            Finding::new(
-                "unknown-function",
-                severity,
-                subject.query.span(call.place),
-                name,
-                format!("{}{} has no function `{name}`{}", dialect.name, itself(dialect), meant(near)),
-            )
-            .suggest(near.map(str::to_string))
-            .advise(format!(
-                "{}{} has no function {name}{}.",
-                dialect.name,
-                itself(dialect),
-                near.map_or(String::new(), |n| format!("; the nearest is {n}"))
-            )),
-        );
+        let mut finding = Finding::new(
+            "unknown-function",
+            severity,
+            subject.query.span(call.place),
+            name,
+            format!("{}{} has no function `{name}`{}", dialect.name, itself(dialect), meant(near)),
+        )
+        .suggest(near.map(str::to_string))
+        .advise(format!(
+            "{}{} has no function {name}{}.",
+            dialect.name,
+            itself(dialect),
+            near.map_or(String::new(), |n| format!("; the nearest is {n}"))
+        ));
+        finding.fixes.extend(rephrase(call, subject));
+        out.push(finding);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::finding::{Finding, Severity};
 use crate::rules::names::unknown_function::{is_unknown, known_elsewhere};
+use crate::rules::portable::rephrase::rephrase;
 use crate::rules::{Rule, Subject};
 
 /// See the page.
@@ -24,15 +25,15 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             [only] => format!("{only} has"),
             several => format!("{} have", several.join(", ")),
         };
-        out.push(
-            Finding::new(
-                "function-of-another-dialect",
-                Severity::Error,
-                subject.query.span(call.place),
-                &call.lower,
-                format!("{} has no function {name} ({owners} it)", dialect.name),
-            )
-            .advise(format!("{name} does not exist in {}. {}", dialect.name, dialect.notes)),
-        );
+        let mut finding = Finding::new(
+            "function-of-another-dialect",
+            Severity::Error,
+            subject.query.span(call.place),
+            &call.lower,
+            format!("{} has no function {name} ({owners} it)", dialect.name),
+        )
+        .advise(format!("{name} does not exist in {}. {}", dialect.name, dialect.notes));
+        finding.fixes.extend(rephrase(call, subject));
+        out.push(finding);
     }
 }

@@ -1,6 +1,9 @@
 #![doc = include_str!("many_statements.md")]
 
-use crate::finding::{Finding, Severity, Span};
+use sqlparser::ast::Statement;
+
+use crate::finding::{Applicability, Finding, Severity, Span};
+use crate::mend;
 use crate::pieces::statement_starts;
 use crate::review::whole;
 use crate::rules::{Rule, Subject};
@@ -17,14 +20,13 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let source = &subject.query.source;
     let span =
         statement_starts(source).get(1).map_or(whole(source), |&start| Span::new(start, source.trim_end().len()));
-    out.push(
-        Finding::new(
-            "many-statements",
-            Severity::Error,
-            span,
-            "",
-            format!("there are {count} statements; one is allowed"),
-        )
-        .advise("Answer with exactly one statement; combine what you need in one SELECT."),
-    );
+    let mut finding =
+        Finding::new(RULE.code, Severity::Error, span, "", format!("there are {count} statements; one is allowed"))
+            .advise("Answer with exactly one statement; combine what you need in one SELECT.");
+    let only_questions = subject.query.statements.iter().all(|s| matches!(s, Statement::Query(_)));
+    if only_questions && span.start > 0 {
+        let why = "the first statement answers; what follows is another question";
+        finding = finding.mend(mend::replace(Span::new(span.start, source.len()), "", Applicability::Likely, why));
+    }
+    out.push(finding);
 }

@@ -1,0 +1,39 @@
+//! `check --batch`: a verdict for every line.
+
+use querymend_sql::{Verdict, review};
+use serde::Serialize;
+
+use super::job::{Answer, Asked, Found, Job};
+use crate::failure::Failure;
+
+/// Reviews every line.
+pub struct Checking;
+
+#[derive(Serialize)]
+struct Body {
+    verdict: Verdict,
+    findings: Vec<Found>,
+}
+
+impl Job for Checking {
+    const OUTCOMES: &'static [&'static str] = &["approved", "refused"];
+
+    type Tools = ();
+
+    fn tools(&self) {}
+
+    fn answer(&self, asked: &Asked<'_>, (): &mut ()) -> Result<Answer<impl Serialize>, Failure> {
+        let review = review(asked.sql, &asked.context());
+        let verdict = review.verdict();
+        let outcome = match verdict {
+            Verdict::Approved => "approved",
+            Verdict::Refused => "refused",
+        };
+        Ok(Answer { outcome, body: Body { verdict, findings: review.findings.into_iter().map(Found::from).collect() } })
+    }
+
+    /// What was not reviewed is not run.
+    fn unseen(&self, _sql: &str) -> impl Serialize {
+        Body { verdict: Verdict::Refused, findings: Vec::new() }
+    }
+}

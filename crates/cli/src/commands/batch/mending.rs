@@ -1,0 +1,88 @@
+//! `fix --batch`: every line mended, where it can be.
+
+use querymend_sql::{Applicability, Applied, Status};
+use serde::{Deserialize, Serialize};
+
+use super::job::{Answer, Asked, Found, Job};
+use crate::failure::Failure;
+use crate::mend::{Broken, Judges, mend, words};
+use crate::trace;
+
+/// Mends every line.
+pub struct Mending {
+    /// The most doubtful fix that is applied.
+    pub apply: Applicability,
+    /// Whether the database of a line is asked if it would run what was mended.
+    pub dry_run: bool,
+    /// Databases that each thread keeps open.
+    pub open: usize,
+}
+
+/// What only `fix` reads of a line.
+#[derive(Deserialize)]
+struct More {
+    question: Option<String>,
+    evidence: Option<String>,
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Body {
+    status: Status,
+    sql: String,
+    fixes: Vec<Applied>,
+    findings: Vec<Found>,
+    trace_id: String,
+}
+
+impl Job for Mending {
+    const OUTCOMES: &'static [&'static str] = &["untouched", "mended", "given up", "refused"];
+
+    type Tools = Judges;
+
+    fn tools(&self) -> Judges {
+        Judges::new(self.open)
+    }
+
+    fn answer(&self, asked: &Asked<'_>, judges: &mut Judges) -> Result<Answer<impl Serialize>, Failure> {
+        let more: More = serde_json::from_str(asked.line).map_err(|error| {
+            Failure::new(format!("the line cannot be read: {error}")).hint("question, evidence and error are texts")
+        })?;
+        let question = words(more.question.as_deref(), more.evidence.as_deref());
+        let broken = Broken {
+            text: asked.sql,
+            context: asked.context(),
+            question: question.as_deref(),
+            error: more.error.as_deref(),
+            apply: self.apply,
+        };
+        let database = asked.known.database.as_deref().filter(|_| self.dry_run);
+        let judge = database.map(|address| judges.judge(address)).transpose()?;
+        let repair = mend(&broken, judge.as_ref())?;
+        let outcome = match repair.status {
+            Status::Untouched => "untouched",
+            Status::Mended => "mended",
+            Status::GaveUp => "given up",
+            Status::Refused => "refused",
+        };
+        let body = Body {
+            status: repair.status,
+            sql: repair.sql,
+            fixes: repair.applied,
+            findings: repair.findings.into_iter().map(Found::from).collect(),
+            trace_id: trace::id(),
+        };
+        Ok(Answer { outcome, body })
+    }
+
+    /// What was not reviewed is not run.
+    fn unseen(&self, sql: &str) -> impl Serialize {
+        Body {
+            status: Status::Refused,
+            sql: sql.to_string(),
+            fixes: Vec::new(),
+            findings: Vec::new(),
+            trace_id: trace::id(),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! `querymend fix`: a query mended without a model, and only where it can be shown that it was broken.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use querymend_sql::diff::diff;
+use querymend_sql::{Applicability, Applied, Context, Dialect, Finding, Repair, Severity, Span, Status};
+use serde::Serialize;
+
+use crate::against::Against;
+use crate::commands::batch::{Batch, Mending};
+use crate::commands::check::{Placed, placed, pretty};
+use crate::failure::{Exit, Failure};
+use crate::input::{self, Text};
+use crate::mend::{Broken, Judges, mend, words};
+use crate::out::Out;
+use crate::{render, trace};
+
+/// After so many tries the next one would fail too.
+const MOST_TRIES: u32 = 3;
+/// Databases that the threads of a batch keep open, all together: many systems allow a program no more than a thousand
+/// files.
+const MOST_OPEN: usize = 256;
+
+/// How a mended query is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The SQL on stdout, what was done and why on stderr
+    Text,
+    /// One object
+    Json,
+}
+
+/// How sure a fix must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Apply {
+    /// Only what is proved
+    Safe,
+    /// Also the best of several candidates
+    Likely,
+}
+
+impl From<Apply> for Applicability {
+    fn from(apply: Apply) -> Self {
+        match apply {
+            Apply::Safe => Applicability::Safe,
+            Apply::Likely => Applicability::Likely,
+        }
+    }
+}
+
+/// Mend a query without a model, and say what was done and why
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  querymend fix --db shop.db query.sql
+  querymend fix --db shop.db --sql 'SELECT id FROM products' --error 'no such column: id' --format json
+  querymend fix --batch queries.jsonl --root data > mended.jsonl
+
+With --db the database judges every attempt (it prepares it, and runs nothing); with --schema only the review does.
+The lines of a batch may also hold \"question\", \"evidence\" and \"error\".
+Exit codes: 0 nothing was wrong or it is mended, 1 given up or refused, 2 could not be done.
+A batch ends with 0 when every line was looked at, whatever became of it.")]
+pub struct Fix {
+    /// File with the SQL, or `-` for stdin [default: stdin when it is piped]
+    pub file: Option<PathBuf>,
+    /// The SQL itself
+    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    pub sql: Option<String>,
+    #[command(flatten)]
+    pub against: Against,
+    /// House rules: tables and functions that may be used, comments, sizes (YAML or JSON)
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// What the database said when the query failed
+    #[arg(long, value_name = "MESSAGE", conflicts_with = "batch")]
+    pub error: Option<String>,
+    /// What it said the time before; the same error twice is given up
+    #[arg(long, value_name = "MESSAGE", conflicts_with = "batch")]
+    pub last_error: Option<String>,
+    /// How often the query was mended already; 3 times are enough
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "batch")]
+    pub retry_count: u32,
+    /// The question that the query is to answer; its words tell candidates apart
+    #[arg(long, value_name = "TEXT", conflicts_with = "batch")]
+    pub question: Option<String>,
+    /// What is known about the question
+    #[arg(long, value_name = "TEXT", conflicts_with = "batch")]
+    pub evidence: Option<String>,
+    /// Session that the call belongs to; comes back as `session_id`
+    #[arg(long, value_name = "ID", conflicts_with = "batch")]
+    pub session: Option<String>,
+    /// User that the call belongs to; comes back as `user_id`
+    #[arg(long, value_name = "ID", conflicts_with = "batch")]
+    pub user: Option<String>,
+    /// How sure a fix must be
+    #[arg(long, value_enum, default_value_t = Apply::Likely)]
+    pub apply: Apply,
+    /// Do not ask the database whether it would run what was mended
+    #[arg(long)]
+    pub no_dry_run: bool,
+    /// How the mended query is written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    #[command(flatten)]
+    pub batch: Batch,
+}
+
+/// Does it.
+pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
+    let policy = input::policy(fix.policy.as_deref())?;
+    let apply = Applicability::from(fix.apply);
+    if let Some(file) = &fix.batch.batch {
+        let open = (MOST_OPEN / fix.batch.threads()).max(1);
+        let job = Mending { apply, dry_run: !fix.no_dry_run, open };
+        return fix.batch.run(file, job, &fix.against, policy, out);
+    }
+    if fix.against.nothing() {
+        return Err(Failure::new("no tables are known, so nothing can be mended")
+            .hint("name a database with --db or a file with --schema"));
+    }
+    let text = input::sql(fix.file.as_deref(), fix.sql.as_deref())?;
+    if let Some(why) = enough(fix) {
+        return aborted(fix, &text, &why, out);
+    }
+    let known = fix.against.load(out)?;
+    let context = Context { schema: known.schema.as_ref(), dialect: known.dialect, policy: &policy, question: None };
+    let question = words(fix.question.as_deref(), fix.evidence.as_deref());
+    let broken =
+        Broken { text: &text.text, context, question: question.as_deref(), error: fix.error.as_deref(), apply };
+    let mut judges = Judges::new(1);
+    let database = known.database.as_deref().filter(|_| !fix.no_dry_run);
+    let judge = database.map(|address| judges.judge(address)).transpose()?;
+    if judge.as_ref().is_some_and(|judge| !judge.speaks(&context)) {
+        out.note(&format!("note: the database does not speak {}, so it is not asked", known.dialect.name));
+    }
+    let repair = mend(&broken, judge.as_ref())?;
+    match fix.format {
+        Format::Text => write_text(&text, &repair, known.dialect, out)?,
+        Format::Json => out.line(&pretty(&Report::new(fix, &repair))?)?,
+    }
+    Ok(if succeeded(repair.status) { Exit::Done } else { Exit::Refused })
+}
+
+/// Why another try is not worth it (SPEC A02).
+fn enough(fix: &Fix) -> Option<String> {
+    let error = fix.error.as_deref().map(str::trim).filter(|error| !error.is_empty());
+    if fix.retry_count >= MOST_TRIES {
+        let said = error.map_or(String::new(), |error| format!("; the last error was: {error}"));
+        return Some(format!("given up after {} tries{said}", fix.retry_count));
+    }
+    let same = error.filter(|error| fix.last_error.as_deref().map(str::trim) == Some(error));
+    same.map(|error| format!("given up because the same error came twice: {error}"))
+}
+
+/// Nothing is tried, and the query is given up as it is.
+fn aborted(fix: &Fix, text: &Text, why: &str, out: &mut Out) -> Result<Exit, Failure> {
+    match fix.format {
+        Format::Text => out.error(&Failure::new(why).hint("ask a model or a person, or ask another question")),
+        Format::Json => {
+            let sql = text.text.clone();
+            let repair = Repair { status: Status::GaveUp, sql, applied: Vec::new(), findings: Vec::new() };
+            out.line(&pretty(&Report { correction_applied: why.into(), ..Report::new(fix, &repair) })?)?;
+        }
+    }
+    Ok(Exit::Refused)
+}
+
+fn succeeded(status: Status) -> bool {
+    matches!(status, Status::Untouched | Status::Mended)
+}
+
+fn write_text(text: &Text, repair: &Repair, dialect: &Dialect, out: &mut Out) -> Result<(), Failure> {
+    if succeeded(repair.status) {
+        out.write(repair.sql.as_bytes())?;
+        // What was not touched is given back byte for byte, but for a person who would find the prompt behind it.
+        if (repair.status == Status::Mended || out.terminal) && !repair.sql.ends_with('\n') {
+            out.write(b"\n")?;
+        }
+        out.flush()?;
+    }
+    // What is merely worth knowing about a query that runs would hide what was done to it.
+    let least = if succeeded(repair.status) { Severity::Warning } else { Severity::Info };
+    let left: Vec<Finding> = repair.findings.iter().filter(|f| f.severity <= least).cloned().collect();
+    // Unchanged text is still in the user's file, so the findings are shown there.
+    let name = if repair.applied.is_empty() { text.name.as_str() } else { "<mended>" };
+    // A database does not always say where; then there is nothing to point at.
+    let (nowhere, placed): (Vec<Finding>, Vec<Finding>) = left.iter().cloned().partition(|f| f.span == Span::default());
+    for (sql, findings) in [(repair.sql.as_str(), placed), ("", nowhere)] {
+        if !findings.is_empty() {
+            out.say(&render::findings(name, sql, &findings, out.color_stderr));
+        }
+    }
+    out.note(&summary(repair));
+    for applied in &repair.applied {
+        out.note(&format!("  {} ({}): {}", applied.code, sure(applied.applicability), render::one_line(&applied.why)));
+    }
+    let changes = if repair.applied.is_empty() { Vec::new() } else { diff(&text.text, &repair.sql, dialect) };
+    if !changes.is_empty() {
+        out.note("changed:");
+        for change in changes {
+            out.note(&format!("  {}", render::one_line(&change.to_string())));
+        }
+    }
+    if let Some(first) = left.first() {
+        out.note(&format!("hint: `querymend explain {}` says more", first.code));
+    }
+    Ok(())
+}
+
+/// What became of it, in one line.
+fn summary(repair: &Repair) -> String {
+    let fixes = match repair.applied.len() {
+        0 => String::new(),
+        1 => ", with 1 fix".into(),
+        n => format!(", with {n} fixes"),
+    };
+    let left = if repair.findings.is_empty() { String::new() } else { format!(": {}", render::count(&repair.findings)) };
+    match repair.status {
+        Status::Untouched => format!("untouched: nothing keeps it from running{}", left.replacen(": ", "; ", 1)),
+        Status::Mended => format!("mended{fixes}{left}"),
+        Status::GaveUp => format!("given up{fixes}{left}"),
+        Status::Refused => format!("refused{left}"),
+    }
+}
+
+fn sure(applicability: Applicability) -> &'static str {
+    match applicability {
+        Applicability::Safe => "safe",
+        Applicability::Likely => "likely",
+        Applicability::Suggested => "suggested",
+    }
+}
+
+/// How far the outcome can be trusted, and so what a caller does with it (SPEC L05).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Confidence {
+    /// Run it: nothing was wrong, or every fix is proved.
+    High,
+    /// Run it, and show what was done.
+    Medium,
+    /// Ask a model or a person.
+    Low,
+}
+
+impl Confidence {
+    fn of(repair: &Repair) -> Self {
+        let proved = repair.applied.iter().all(|applied| applied.applicability == Applicability::Safe);
+        match (succeeded(repair.status), proved) {
+            (true, true) => Confidence::High,
+            (true, false) => Confidence::Medium,
+            (false, _) => Confidence::Low,
+        }
+    }
+}
+
+/// The outcome as `--format json` writes it (SPEC A01).
+#[derive(Serialize)]
+struct Report<'r> {
+    /// The query to run; empty unless `success`, so that nobody runs what was given up or refused.
+    corrected_sql: &'r str,
+    /// What was done and why, in words.
+    correction_applied: String,
+    success: bool,
+    trace_id: String,
+    status: Status,
+    fixes: &'r [Applied],
+    findings: Vec<Placed<'r>>,
+    session_id: Option<&'r str>,
+    user_id: Option<&'r str>,
+    confidence: Confidence,
+    /// How far it was mended before it was given up; the findings speak of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best_attempt: Option<&'r str>,
+}
+
+impl<'r> Report<'r> {
+    fn new(fix: &'r Fix, repair: &'r Repair) -> Self {
+        let success = succeeded(repair.status);
+        Self {
+            corrected_sql: if success { &repair.sql } else { "" },
+            correction_applied: in_words(repair),
+            success,
+            trace_id: trace::id(),
+            status: repair.status,
+            fixes: &repair.applied,
+            findings: placed(&repair.findings, &repair.sql),
+            session_id: fix.session.as_deref(),
+            user_id: fix.user.as_deref(),
+            confidence: Confidence::of(repair),
+            best_attempt: (repair.status == Status::GaveUp && !repair.applied.is_empty()).then_some(&repair.sql),
+        }
+    }
+}
+
+fn in_words(repair: &Repair) -> String {
+    let whys: Vec<&str> = repair.applied.iter().map(|applied| applied.why.as_str()).collect();
+    let error = |f: &&Finding| f.severity == Severity::Error;
+    let left = repair.findings.iter().find(error).map_or("the database would not run it", |f| f.message.as_str());
+    match repair.status {
+        Status::Untouched => "nothing was changed: nothing keeps the query from running".into(),
+        Status::Mended => whys.join("; "),
+        Status::GaveUp => format!("given up: {left}"),
+        Status::Refused => format!("refused: {left}"),
+    }
+}

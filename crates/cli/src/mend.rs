@@ -1,0 +1,129 @@
+//! A repair with the database as judge, as one call and as batches ask for it.
+
+use std::cell::RefCell;
+
+use querymend_engine::{Engine, Error, open};
+use querymend_sql::{
+    Applicability, Approved, Context, EngineError, Finding, Repair, Request, Severity, Status, repair,
+};
+use tokio::runtime::Runtime;
+
+use crate::failure::Failure;
+use crate::refusal;
+
+/// A query that failed, or may fail.
+pub struct Broken<'b> {
+    /// Its text.
+    pub text: &'b str,
+    /// Schema, dialect and policy.
+    pub context: Context<'b>,
+    /// The question that it answers, with what is known about it.
+    pub question: Option<&'b str>,
+    /// What the database said about it.
+    pub error: Option<&'b str>,
+    /// The most doubtful fix that may be applied.
+    pub apply: Applicability,
+}
+
+/// A database that says whether it would run a query.
+pub struct Judge<'j> {
+    runtime: &'j Runtime,
+    engine: &'j dyn Engine,
+}
+
+/// Databases that one thread has open, the last one used at the end.
+pub struct Judges {
+    most: usize,
+    runtime: Option<Runtime>,
+    engines: Vec<(String, Box<dyn Engine>)>,
+}
+
+impl Judges {
+    /// None is open yet, and never more than so many are.
+    pub fn new(most: usize) -> Self {
+        Self { most, runtime: None, engines: Vec::new() }
+    }
+
+    /// The database at an address, opened at its first use.
+    pub fn judge(&mut self, address: &str) -> Result<Judge<'_>, Failure> {
+        let runtime = match self.runtime.take() {
+            Some(runtime) => runtime,
+            None => tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|error| Failure::new(format!("no thread can be started: {error}")))?,
+        };
+        let runtime = self.runtime.insert(runtime);
+        let held = match self.engines.iter().position(|(known, _)| known == address) {
+            Some(at) => self.engines.remove(at),
+            None => (address.to_string(), open(address)?),
+        };
+        if self.engines.len() >= self.most.max(1) {
+            self.engines.remove(0);
+        }
+        let engine = self.engines.push_mut(held);
+        Ok(Judge { runtime, engine: &*engine.1 })
+    }
+}
+
+impl Judge<'_> {
+    /// Whether it speaks the dialect; the same text may mean something else in another.
+    pub fn speaks(&self, context: &Context<'_>) -> bool {
+        self.engine.dialect().name == context.dialect.name
+    }
+}
+
+/// Mends a query. A failure means that the database could not be asked, and nothing is known about the query.
+pub fn mend(broken: &Broken<'_>, judge: Option<&Judge<'_>>) -> Result<Repair, Failure> {
+    let Broken { text, context, question, error, apply } = *broken;
+    let request = Request { text, context, question, apply };
+    let trouble: RefCell<Option<Error>> = RefCell::new(None);
+    let refusals: RefCell<Vec<(String, EngineError)>> = RefCell::new(Vec::new());
+    let judge = judge.filter(|judge| judge.speaks(&context));
+    let asks = |query: &Approved| match judge.map(|judge| judge.runtime.block_on(judge.engine.probe(query))) {
+        None | Some(Ok(())) => Ok(()),
+        Some(Err(Error::Rejected(said))) => {
+            refusals.borrow_mut().push((query.sql().to_string(), said.clone()));
+            Err(said)
+        }
+        Some(Err(error)) => {
+            let said = EngineError { message: error.to_string(), ..EngineError::default() };
+            trouble.replace(Some(error));
+            Err(said)
+        }
+    };
+    let mut mended = repair(&request, judge.is_some().then_some(&asks));
+    if let Some(error) = trouble.take() {
+        return Err(error.into());
+    }
+    let unexplained = !mended.findings.iter().any(|f| f.severity == Severity::Error);
+    match mended.status {
+        Status::GaveUp if unexplained => {
+            // The review sees no fault, so the database's own words must say what is left.
+            let refusals = refusals.borrow();
+            let of_this = refusals.iter().rfind(|(sql, _)| *sql == mended.sql).or(refusals.last());
+            mended.findings.extend(of_this.map(|(sql, said)| refusal::finding(said, sql, context.dialect)));
+        }
+        Status::Untouched if judge.is_none() => {
+            // The database refused the query, and nobody is here who could say that it was wrong.
+            if let Some(error) = error.map(str::trim).filter(|error| !error.is_empty()) {
+                mended.status = Status::GaveUp;
+                mended.findings.push(said(error, &context));
+            }
+        }
+        _ => {}
+    }
+    Ok(mended)
+}
+
+/// The words of a database that the user passed on, as a finding.
+fn said(error: &str, context: &Context<'_>) -> Finding {
+    let said = EngineError { message: error.to_string(), ..EngineError::default() };
+    refusal::finding(&said, "", context.dialect)
+}
+
+/// The question and what is known about it, as one text.
+pub fn words(question: Option<&str>, evidence: Option<&str>) -> Option<String> {
+    let words: Vec<&str> = [question, evidence].into_iter().flatten().map(str::trim).filter(|w| !w.is_empty()).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}

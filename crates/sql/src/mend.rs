@@ -1,0 +1,220 @@
+//! What rules write fixes with: names that are qualified, tables that are joined, clauses that are found.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use crate::finding::{Applicability, Edit, Fix, Span};
+use crate::joins::{self, Link};
+use crate::rules::Subject;
+use crate::schema::Table;
+use crate::scope::{BlockId, Meaning, SourceId};
+
+/// A fix of one replacement.
+pub(crate) fn replace(
+    span: Span,
+    text: impl Into<String>,
+    applicability: Applicability,
+    why: impl Into<String>,
+) -> Fix {
+    Fix { edits: vec![Edit { span, text: text.into() }], applicability, why: why.into() }
+}
+
+/// `alias.column` as it must be written.
+pub(crate) fn qualified(subject: &Subject<'_>, source: SourceId, column: &str) -> Option<String> {
+    let dialect = subject.context.dialect;
+    let source = &subject.facts.sources[source];
+    let name = source.name?;
+    let qualifier = if name.quote_style.is_some() { name.to_string() } else { dialect.quoted(&name.value) };
+    Some(format!("{qualifier}.{}", dialect.quoted(column)))
+}
+
+/// Whether the words of the question name a table or column.
+pub(crate) fn asked_for(subject: &Subject<'_>, name: &str) -> bool {
+    let Some(question) = subject.context.question else { return false };
+    let question = question.to_lowercase();
+    let words: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    let name = name.to_lowercase();
+    let mut parts = name.split(|c: char| !c.is_alphanumeric()).filter(|p| p.len() > 2).peekable();
+    parts.peek().is_some() && parts.all(|p| words.iter().any(|w| crate::near::likeness(w, p) >= 0.95))
+}
+
+/// A table that is brought into a block, and the edits that do it.
+pub(crate) struct Joined {
+    pub edits: Vec<Edit>,
+    /// What the new table is called.
+    pub called: String,
+    pub doubt: usize,
+    pub inferred: bool,
+    pub multiplies: bool,
+    /// The path in words: `orders.customer_id = customers.customer_id`.
+    pub path: String,
+}
+
+/// Joins a table to a block over the shortest path of keys, under its own name, or the one that is wanted.
+pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted: Option<&str>) -> Option<Joined> {
+    let facts = subject.facts;
+    let schema = subject.context.schema?;
+    let dialect = subject.context.dialect;
+    let here: Vec<(SourceId, &Table)> =
+        facts.blocks[block].sources.iter().filter_map(|&s| facts.sources[s].table().map(|t| (s, t))).collect();
+    let tables: Vec<&Table> = here.iter().map(|(_, t)| *t).collect();
+    let path = joins::path(schema, &tables, table)?;
+    let end = from_end(subject, block)?;
+    let mut taken: Vec<String> =
+        facts.visible(block).iter().map(|&s| facts.sources[s].called().to_lowercase()).collect();
+    let mut text = String::new();
+    let mut words = Vec::new();
+    let start = path.first().and_then(|l| here.iter().find(|(_, t)| std::ptr::eq(*t, l.from)))?.0;
+    let mut left = facts.sources[start]
+        .name
+        .map(|n| if n.quote_style.is_some() { n.to_string() } else { dialect.quoted(&n.value) })?;
+    for (i, link) in path.iter().enumerate() {
+        let last = i + 1 == path.len();
+        let name = match wanted.filter(|_| last) {
+            Some(wanted) => wanted.to_string(),
+            None => fresh(&link.to.name, &taken),
+        };
+        taken.push(name.to_lowercase());
+        let table_name = dialect.quoted(&link.to.name);
+        let name = dialect.quoted(&name);
+        let alias = if name == table_name { String::new() } else { format!(" AS {name}") };
+        let conditions: Vec<String> = link
+            .columns
+            .iter()
+            .map(|(a, b)| format!("{left}.{} = {name}.{}", dialect.quoted(a), dialect.quoted(b)))
+            .collect();
+        text.push_str(&format!(" JOIN {table_name}{alias} ON {}", conditions.join(" AND ")));
+        words.push(describe(link));
+        left = name;
+    }
+    let mut edits = vec![Edit { span: Span::new(end, end), text }];
+    edits.extend(keep_apart(subject, block, &path));
+    edits.sort_by_key(|e| (e.span.start, e.span.end));
+    Some(Joined {
+        edits,
+        called: left,
+        doubt: joins::doubt(&path),
+        inferred: path.iter().any(|l| l.inferred),
+        multiplies: path.iter().any(|l| l.multiplies),
+        path: words.join(", "),
+    })
+}
+
+fn describe(link: &Link<'_>) -> String {
+    let (a, b) = link.columns.first().copied().unwrap_or(("", ""));
+    format!("{}.{a} = {}.{b}", link.from.name, link.to.name)
+}
+
+fn fresh(name: &str, taken: &[String]) -> String {
+    if !taken.contains(&name.to_lowercase()) {
+        return name.to_string();
+    }
+    (2..).map(|n| format!("{name}_{n}")).find(|n| !taken.contains(&n.to_lowercase())).unwrap_or_default()
+}
+
+/// Names without a qualifier that the new tables would make ambiguous are given theirs.
+fn keep_apart(subject: &Subject<'_>, block: BlockId, path: &[Link<'_>]) -> Vec<Edit> {
+    let facts = subject.facts;
+    let mut edits = Vec::new();
+    for r in facts.references.iter().filter(|r| r.qualifier.is_none() && !r.wildcard) {
+        let Meaning::Column(source, _) = r.meaning else { continue };
+        let clash = path.iter().any(|l| l.to.column(&r.name.value).is_some());
+        if facts.sources[source].block == block
+            && clash
+            && let Some(name) = facts.sources[source].name
+        {
+            let span = subject.query.span(r.place);
+            let dialect = subject.context.dialect;
+            edits.push(Edit {
+                span: Span::new(span.start, span.start),
+                text: format!("{}.", dialect.quoted(&name.value)),
+            });
+        }
+    }
+    edits
+}
+
+/// The whole of a call whose name stands at a place, and its arguments, told apart by the commas between them.
+pub(crate) fn call(subject: &Subject<'_>, name: sqlparser::tokenizer::Span) -> Option<(Span, Vec<Span>)> {
+    let behind = tokens(subject)
+        .into_iter()
+        .skip_while(|t| (t.span.start.line, t.span.start.column) < (name.end.line, name.end.column));
+    let mut behind = behind.filter(|t| !matches!(t.token, Token::Whitespace(_)));
+    let open = behind.next().filter(|t| t.token == Token::LParen)?;
+    let mut depth = 0usize;
+    let mut from = subject.query.span(open.span).end;
+    let mut arguments = Vec::new();
+    for token in behind {
+        let span = subject.query.span(token.span);
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => {
+                if !subject.query.text(Span::new(from, span.start)).trim().is_empty() {
+                    arguments.push(Span::new(from, span.start));
+                }
+                return Some((Span::new(subject.query.span(name).start, span.end), arguments));
+            }
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 0 => {
+                arguments.push(Span::new(from, span.start));
+                from = span.end;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The tokens of the SQL with their places in it.
+pub(crate) fn tokens(subject: &Subject<'_>) -> Vec<TokenWithSpan> {
+    Tokenizer::new(subject.context.dialect.grammar, &subject.query.sql).tokenize_with_location().unwrap_or_default()
+}
+
+const AFTER_FROM: &[Keyword] = &[
+    Keyword::WHERE,
+    Keyword::GROUP,
+    Keyword::HAVING,
+    Keyword::ORDER,
+    Keyword::LIMIT,
+    Keyword::OFFSET,
+    Keyword::FETCH,
+    Keyword::UNION,
+    Keyword::EXCEPT,
+    Keyword::INTERSECT,
+    Keyword::WINDOW,
+    Keyword::QUALIFY,
+];
+
+/// Where the FROM clause of a block ends, in the given text.
+pub(crate) fn from_end(subject: &Subject<'_>, block: BlockId) -> Option<usize> {
+    clause_end(subject, subject.facts.blocks[block].from, AFTER_FROM)
+}
+
+/// The end of the clause that holds a place: before one of the keywords, the parenthesis that closes the query, or the end.
+pub(crate) fn clause_end(
+    subject: &Subject<'_>,
+    start: sqlparser::tokenizer::Location,
+    stops: &[Keyword],
+) -> Option<usize> {
+    if start.line == 0 {
+        return None;
+    }
+    let mut depth = 0usize;
+    let mut end = None;
+    for token in tokens(subject) {
+        if (token.span.start.line, token.span.start.column) < (start.line, start.column) {
+            continue;
+        }
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => break,
+            Token::RParen => depth -= 1,
+            Token::SemiColon | Token::EOF => break,
+            Token::Word(w) if depth == 0 && w.quote_style.is_none() && stops.contains(&w.keyword) => break,
+            _ => {}
+        }
+        end = Some(subject.query.span(token.span).end);
+    }
+    end
+}
