@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use querymend_engine::{Engine, Error, open};
 use querymend_sql::{
-    Applicability, Approved, Context, EngineError, Finding, Repair, Request, Severity, Status, repair,
+    Applicability, Approved, Context, EngineError, Finding, Repair, Request, Severity, Status, repair, review,
 };
 use tokio::runtime::Runtime;
 
@@ -96,13 +96,21 @@ pub fn mend(broken: &Broken<'_>, judge: Option<&Judge<'_>>) -> Result<Repair, Fa
     if let Some(error) = trouble.take() {
         return Err(error.into());
     }
+    if !mended.applied.is_empty() && !mended.findings.is_empty() {
+        // The findings of the search may speak of a text that still had its wrapping and comments.
+        mended.findings = review(&mended.sql, &Context { question, ..context }).findings;
+    }
     let unexplained = !mended.findings.iter().any(|f| f.severity == Severity::Error);
     match mended.status {
         Status::GaveUp if unexplained => {
             // The review sees no fault, so the database's own words must say what is left.
             let refusals = refusals.borrow();
             let of_this = refusals.iter().rfind(|(sql, _)| *sql == mended.sql).or(refusals.last());
-            mended.findings.extend(of_this.map(|(sql, said)| refusal::finding(said, sql, context.dialect)));
+            mended.findings.extend(of_this.map(|(sql, said)| {
+                // Its place only fits where the text that it was sent is the text that is given back.
+                let position = said.position.filter(|_| mended.sql.starts_with(sql));
+                refusal::finding(&EngineError { position, ..said.clone() }, sql, context.dialect)
+            }));
         }
         Status::Untouched if judge.is_none() => {
             // The database refused the query, and nobody is here who could say that it was wrong.
@@ -124,6 +132,7 @@ fn said(error: &str, context: &Context<'_>) -> Finding {
 
 /// The question and what is known about it, as one text.
 pub fn words(question: Option<&str>, evidence: Option<&str>) -> Option<String> {
-    let words: Vec<&str> = [question, evidence].into_iter().flatten().map(str::trim).filter(|w| !w.is_empty()).collect();
+    let words: Vec<&str> =
+        [question, evidence].into_iter().flatten().map(str::trim).filter(|w| !w.is_empty()).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }

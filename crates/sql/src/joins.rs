@@ -1,5 +1,6 @@
 //! How two tables hang together: paths over declared and inferred foreign keys.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::schema::{Schema, Table};
@@ -22,15 +23,22 @@ pub(crate) struct Link<'a> {
 /// Longer paths say more about the schema than about the query.
 const MOST_HOPS: usize = 3;
 
-/// The shortest path from any of the tables to another, declared keys before inferred ones. The first link starts at one of
-/// `from`.
-pub(crate) fn path<'a>(schema: &'a Schema, from: &[&'a Table], to: &'a Table) -> Option<Vec<Link<'a>>> {
+/// The shortest path from any of the tables to another; of several, the one with the least doubt, where `favoured` links
+/// count for more. The first link starts at one of `from`. The flag says that another path is as good.
+pub(crate) fn path<'a>(
+    schema: &'a Schema,
+    from: &[&'a Table],
+    to: &'a Table,
+    favoured: &dyn Fn(&Link<'_>) -> usize,
+) -> Option<(Vec<Link<'a>>, bool)> {
+    let doubt = |path: &[Link<'_>]| (10 + 2 * doubt(path)).saturating_sub(path.iter().map(favoured).sum());
     let mut queue: VecDeque<Vec<Link<'a>>> = VecDeque::new();
     let mut reached: Vec<&Table> = from.to_vec();
     for &table in from {
         queue.extend(links(schema, table).into_iter().map(|l| vec![l]));
     }
     let mut found: Option<Vec<Link<'a>>> = None;
+    let mut rivals = false;
     while let Some(path) = queue.pop_front() {
         let Some(last) = path.last() else { continue };
         if let Some(best) = &found
@@ -39,9 +47,10 @@ pub(crate) fn path<'a>(schema: &'a Schema, from: &[&'a Table], to: &'a Table) ->
             break;
         }
         if same(last.to, to) {
-            let better = found.as_ref().is_none_or(|b| doubt(&path) < doubt(b));
-            if better {
-                found = Some(path);
+            match found.as_ref().map(|b| doubt(&path).cmp(&doubt(b))) {
+                None | Some(Ordering::Less) => (found, rivals) = (Some(path), false),
+                Some(Ordering::Equal) => rivals = true,
+                Some(Ordering::Greater) => {}
             }
             continue;
         }
@@ -57,7 +66,12 @@ pub(crate) fn path<'a>(schema: &'a Schema, from: &[&'a Table], to: &'a Table) ->
             }
         }
     }
-    found
+    found.map(|f| (f, rivals))
+}
+
+/// All links between a table and one of several others.
+pub(crate) fn between<'a>(schema: &'a Schema, table: &'a Table, others: &[&'a Table]) -> Vec<Link<'a>> {
+    links(schema, table).into_iter().filter(|l| others.iter().any(|o| same(o, l.to)) && !same(l.to, table)).collect()
 }
 
 /// Inferred keys and steps that multiply rows make a path more doubtful.
@@ -114,7 +128,8 @@ mod tests {
     fn the_shortest_path_is_found_in_both_directions() {
         let schema = Schema::from_ddl(include_str!("../tests/pages/shop.sql"), &crate::dialect::SQLITE).unwrap();
         let steps = |from: &str, to: &str| -> Vec<String> {
-            let path = path(&schema, &[schema.table(from).unwrap()], schema.table(to).unwrap()).unwrap_or_default();
+            let found = path(&schema, &[schema.table(from).unwrap()], schema.table(to).unwrap(), &|_| 0);
+            let path = found.map_or(Vec::new(), |(path, _)| path);
             path.iter()
                 .map(|l| format!("{}.{} = {}.{}", l.from.name, l.columns[0].0, l.to.name, l.columns[0].1))
                 .collect()

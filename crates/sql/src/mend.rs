@@ -1,5 +1,6 @@
 //! What rules write fixes with: names that are qualified, tables that are joined, clauses that are found.
 
+use sqlparser::ast::{BinaryOperator, Expr, Spanned};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
@@ -7,7 +8,7 @@ use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::joins::{self, Link};
 use crate::rules::Subject;
 use crate::schema::Table;
-use crate::scope::{BlockId, Meaning, SourceId};
+use crate::scope::{BlockId, Clause, Meaning, Reference, SourceId};
 
 /// A fix of one replacement.
 pub(crate) fn replace(
@@ -44,6 +45,8 @@ pub(crate) struct Joined {
     /// What the new table is called.
     pub called: String,
     pub doubt: usize,
+    /// Another path was as good.
+    pub rivals: bool,
     pub inferred: bool,
     pub multiplies: bool,
     /// The path in words: `orders.customer_id = customers.customer_id`.
@@ -58,7 +61,8 @@ pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted:
     let here: Vec<(SourceId, &Table)> =
         facts.blocks[block].sources.iter().filter_map(|&s| facts.sources[s].table().map(|t| (s, t))).collect();
     let tables: Vec<&Table> = here.iter().map(|(_, t)| *t).collect();
-    let path = joins::path(schema, &tables, table)?;
+    let favoured = |link: &Link<'_>| favour(subject, link, wanted);
+    let (path, rivals) = joins::path(schema, &tables, table, &favoured)?;
     let end = from_end(subject, block)?;
     let mut taken: Vec<String> =
         facts.visible(block).iter().map(|&s| facts.sources[s].called().to_lowercase()).collect();
@@ -78,11 +82,12 @@ pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted:
         let table_name = dialect.quoted(&link.to.name);
         let name = dialect.quoted(&name);
         let alias = if name == table_name { String::new() } else { format!(" AS {name}") };
-        let conditions: Vec<String> = link
+        let mut conditions: Vec<String> = link
             .columns
             .iter()
             .map(|(a, b)| format!("{left}.{} = {name}.{}", dialect.quoted(a), dialect.quoted(b)))
             .collect();
+        conditions.extend(other_ties(subject, &here, link, &name));
         text.push_str(&format!(" JOIN {table_name}{alias} ON {}", conditions.join(" AND ")));
         words.push(describe(link));
         left = name;
@@ -93,11 +98,103 @@ pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted:
     Some(Joined {
         edits,
         called: left,
-        doubt: joins::doubt(&path),
+        doubt: (2 * joins::doubt(&path)).saturating_sub(path.iter().map(favoured).sum()),
+        rivals,
         inferred: path.iter().any(|l| l.inferred),
         multiplies: path.iter().any(|l| l.multiplies),
         path: words.join(", "),
     })
+}
+
+/// What speaks for a link: the question, or the alias that is wanted, has words of its column that no other link has; or the
+/// query groups by it.
+fn favour(subject: &Subject<'_>, link: &Link<'_>, wanted: Option<&str>) -> usize {
+    let facts = subject.facts;
+    let mut points = 0;
+    for (here, there) in &link.columns {
+        let telling = |name: &str| {
+            let lower = name.to_lowercase();
+            let own: Vec<String> = [&link.from.name, &link.to.name].iter().map(|t| t.to_lowercase()).collect();
+            let words = lower
+                .split(|c: char| !c.is_alphanumeric())
+                .filter(|w| w.len() > 2 && !own.iter().any(|o| o.contains(w)));
+            words.map(str::to_string).collect::<Vec<_>>()
+        };
+        let spoken = format!("{} {}", subject.context.question.unwrap_or(""), wanted.unwrap_or("")).to_lowercase();
+        let heard =
+            |w: &String| spoken.split(|c: char| !c.is_alphanumeric()).any(|s| crate::near::likeness(s, w) >= 0.95);
+        points += 3 * usize::from(telling(here).iter().chain(&telling(there)).any(heard));
+        let grouped =
+            facts.references.iter().any(|r| r.clause == Clause::GroupBy && r.name.value.eq_ignore_ascii_case(here));
+        points += usize::from(grouped);
+    }
+    points
+}
+
+/// Keys that tie the new table to other tables of the block, where only one key does.
+fn other_ties(subject: &Subject<'_>, here: &[(SourceId, &Table)], link: &Link<'_>, name: &str) -> Vec<String> {
+    let Some(schema) = subject.context.schema else { return Vec::new() };
+    let others: Vec<&Table> = here.iter().map(|(_, t)| *t).filter(|t| !std::ptr::eq(*t, link.from)).collect();
+    let ties = joins::between(schema, link.to, &others);
+    let dialect = subject.context.dialect;
+    let mut out = Vec::new();
+    for tie in &ties {
+        let alone = ties.iter().filter(|t| std::ptr::eq(t.to, tie.to)).count() == 1;
+        let mut owners = here.iter().filter(|(_, t)| std::ptr::eq(*t, tie.to));
+        let (Some((source, _)), None) = (owners.next(), owners.next()) else { continue };
+        let Some(owner) = subject.facts.sources[*source].name.filter(|_| alone && !tie.inferred && !tie.multiplies)
+        else {
+            continue;
+        };
+        out.extend(tie.columns.iter().map(|(a, b)| {
+            format!("{name}.{} = {}.{}", dialect.quoted(a), dialect.quoted(&owner.value), dialect.quoted(b))
+        }));
+    }
+    out
+}
+
+/// How many tables of the block a table has keys with.
+pub(crate) fn ties(subject: &Subject<'_>, block: BlockId, table: &Table) -> usize {
+    let Some(schema) = subject.context.schema else { return 0 };
+    let facts = subject.facts;
+    let here: Vec<&Table> = facts.blocks[block].sources.iter().filter_map(|&s| facts.sources[s].table()).collect();
+    here.iter().filter(|t| !joins::between(schema, table, &[t]).is_empty()).count()
+}
+
+/// The column on the other side of a comparison with a reference.
+pub(crate) fn partner(subject: &Subject<'_>, reference: &Reference<'_>) -> Option<(SourceId, usize)> {
+    subject.facts.operations.iter().filter(|o| *o.operator == BinaryOperator::Eq && !o.is_in).find_map(|o| {
+        let stands = |node: &Expr| node.span() == reference.place;
+        match (stands(o.left_node), stands(o.right_node)) {
+            (true, false) => o.right.column,
+            (false, true) => o.left.column,
+            _ => None,
+        }
+    })
+}
+
+/// How a column fits the one it is compared with: a key ties them (0), nothing is known (4), or they are of the same table (12).
+pub(crate) fn misfit(
+    subject: &Subject<'_>,
+    partner: Option<(SourceId, usize)>,
+    source: SourceId,
+    column: &str,
+) -> usize {
+    let facts = subject.facts;
+    let Some((other, index)) = partner else { return 4 };
+    if other == source {
+        return 12;
+    }
+    let (Some(a), Some(b), Some(schema)) =
+        (facts.sources[source].table(), facts.sources[other].table(), subject.context.schema)
+    else {
+        return 4;
+    };
+    let there = b.columns.get(index).map_or("", |c| c.name.as_str());
+    let tied = joins::between(schema, a, &[b])
+        .iter()
+        .any(|l| l.columns.iter().any(|(x, y)| x.eq_ignore_ascii_case(column) && y.eq_ignore_ascii_case(there)));
+    if tied { 0 } else { 4 }
 }
 
 fn describe(link: &Link<'_>) -> String {

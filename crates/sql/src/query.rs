@@ -1,6 +1,7 @@
 //! The text that was given, the SQL inside it, its statements, and where each piece stands.
 
 use sqlparser::ast::Statement;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Location, Span as Place, Token, TokenWithSpan, Tokenizer, Whitespace};
 
@@ -213,6 +214,9 @@ const LONGEST_CHAIN: usize = 3_000;
 /// literals are not words.
 const MOST_WORDS: usize = 10_000;
 
+/// A set operation nests with each of its parts; SQLite takes 500.
+const MOST_SELECTS: usize = 1_000;
+
 /// How often the parser may call itself; it grows its stack as it goes.
 const PARSER_DEPTH: usize = 400;
 
@@ -243,13 +247,22 @@ pub(crate) fn parse(sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Par
 fn scan(tokens: &[TokenWithSpan], sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Vec<(Place, bool)>, Stop> {
     let mut comments = Vec::new();
     let mut chains = vec![0usize];
-    let mut words = 0;
+    let (mut words, mut selects) = (0, 0);
     for token in tokens {
         match &token.token {
-            Token::Word(_) => {
+            Token::Word(word) => {
                 words += 1;
                 if words > MOST_WORDS {
                     return Err(Stop::TooMuch(format!("it has more than {MOST_WORDS} words")));
+                }
+                if word.keyword == Keyword::SELECT {
+                    selects += 1;
+                    if selects > MOST_SELECTS {
+                        return Err(Stop::TooMuch(format!("it has more than {MOST_SELECTS} SELECTs")));
+                    }
+                    if let Some(chain) = chains.last_mut() {
+                        *chain = 0;
+                    }
                 }
             }
             Token::LParen | Token::LBracket | Token::LBrace => {

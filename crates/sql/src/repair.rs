@@ -193,12 +193,15 @@ fn steps(review: &Review, most: Applicability) -> Vec<(&'static str, Fix, usize)
         let why = first.fixes.first().map_or(String::new(), |f| f.why.clone());
         return vec![(first.code, Fix { edits, applicability: Applicability::Safe, why }, 0)];
     }
-    let errors = review.findings.iter().filter(|f| f.severity == Severity::Error);
-    let mut out = Vec::new();
-    for finding in errors.filter(|f| f.fixes.iter().any(|x| x.applicability <= most)) {
-        let fixes = finding.fixes.iter().filter(|f| f.applicability <= most);
-        out.extend(fixes.enumerate().map(|(rank, fix)| (finding.code, fix.clone(), rank)));
-        break;
-    }
-    out
+    // A wrong table makes its columns and qualifiers look wrong too, so causes come before their consequences.
+    let cause = |f: &&Finding| {
+        ["many-statements", "unknown-table", "reserved-word", "unknown-alias"]
+            .iter()
+            .position(|c| *c == f.code)
+            .unwrap_or(9)
+    };
+    let mendable = |f: &&Finding| f.severity == Severity::Error && f.fixes.iter().any(|x| x.applicability <= most);
+    let Some(finding) = review.findings.iter().filter(mendable).min_by_key(cause) else { return Vec::new() };
+    let fixes = finding.fixes.iter().filter(|f| f.applicability <= most);
+    fixes.enumerate().map(|(rank, fix)| (finding.code, fix.clone(), rank)).collect()
 }

@@ -55,7 +55,8 @@ fn show_a_broken_query(path: &Path, out: &mut Out) -> Result<(), Failure> {
     let engine = querymend_engine::open(&path.display().to_string())?;
     let schema = wait(engine.schema())?;
     let policy = Policy::default();
-    let review = review(BROKEN, &Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None });
+    let review =
+        review(BROKEN, &Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None });
     out.write(b"A query with faults in it, as `querymend check` explains it:\n\n")?;
     out.write(render::findings("broken.sql", BROKEN, &review.findings, out.color).as_bytes())
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use querymend_sql::diff::diff;
-use querymend_sql::{Applicability, Applied, Context, Dialect, Finding, Repair, Severity, Span, Status};
+use querymend_sql::diff::{Change, diff};
+use querymend_sql::{Applicability, Applied, Context, Finding, Repair, Severity, Span, Status, review};
 use serde::Serialize;
 
 use crate::against::Against;
@@ -135,7 +135,7 @@ pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
     }
     let repair = mend(&broken, judge.as_ref())?;
     match fix.format {
-        Format::Text => write_text(&text, &repair, known.dialect, out)?,
+        Format::Text => write_text(&text, &repair, &context, out)?,
         Format::Json => out.line(&pretty(&Report::new(fix, &repair))?)?,
     }
     Ok(if succeeded(repair.status) { Exit::Done } else { Exit::Refused })
@@ -169,7 +169,7 @@ fn succeeded(status: Status) -> bool {
     matches!(status, Status::Untouched | Status::Mended)
 }
 
-fn write_text(text: &Text, repair: &Repair, dialect: &Dialect, out: &mut Out) -> Result<(), Failure> {
+fn write_text(text: &Text, repair: &Repair, context: &Context<'_>, out: &mut Out) -> Result<(), Failure> {
     if succeeded(repair.status) {
         out.write(repair.sql.as_bytes())?;
         // What was not touched is given back byte for byte, but for a person who would find the prompt behind it.
@@ -194,17 +194,24 @@ fn write_text(text: &Text, repair: &Repair, dialect: &Dialect, out: &mut Out) ->
     for applied in &repair.applied {
         out.note(&format!("  {} ({}): {}", applied.code, sure(applied.applicability), render::one_line(&applied.why)));
     }
-    let changes = if repair.applied.is_empty() { Vec::new() } else { diff(&text.text, &repair.sql, dialect) };
+    let changes = if repair.applied.is_empty() { Vec::new() } else { changes(text, repair, context) };
     if !changes.is_empty() {
         out.note("changed:");
         for change in changes {
             out.note(&format!("  {}", render::one_line(&change.to_string())));
         }
     }
-    if let Some(first) = left.first() {
-        out.note(&format!("hint: `querymend explain {}` says more", first.code));
+    if let Some(worst) = left.iter().min_by_key(|f| f.severity) {
+        out.note(&format!("hint: `querymend explain {}` says more", worst.code));
     }
     Ok(())
+}
+
+/// What changed in the SQL. What was wrapped around it is not compared: a fence, read as SQL, is one long name.
+fn changes(text: &Text, repair: &Repair, context: &Context<'_>) -> Vec<Change> {
+    let before = review(&text.text, context).extracted.sql;
+    let before = if before.trim().is_empty() { &text.text } else { &before };
+    diff(before, &repair.sql, context.dialect)
 }
 
 /// What became of it, in one line.
@@ -214,7 +221,8 @@ fn summary(repair: &Repair) -> String {
         1 => ", with 1 fix".into(),
         n => format!(", with {n} fixes"),
     };
-    let left = if repair.findings.is_empty() { String::new() } else { format!(": {}", render::count(&repair.findings)) };
+    let left =
+        if repair.findings.is_empty() { String::new() } else { format!(": {}", render::count(&repair.findings)) };
     match repair.status {
         Status::Untouched => format!("untouched: nothing keeps it from running{}", left.replacen(": ", "; ", 1)),
         Status::Mended => format!("mended{fixes}{left}"),

@@ -146,9 +146,7 @@ fn rejected(error: Error, approved: &Approved, engine: &dyn Engine, out: &Out) -
             out.say("stopped");
             return Ok(Exit::Interrupted);
         }
-        Error::Rejected(said) => {
-            (refusal::finding(said, sql, engine.dialect()), said.position.is_some())
-        }
+        Error::Rejected(said) => (refusal::finding(said, sql, engine.dialect()), said.position.is_some()),
         Error::TimedOut { .. } => {
             let said = EngineError { message: error.to_string(), ..EngineError::default() };
             (refusal::named("timed-out", &said, sql, ""), false)

@@ -2,6 +2,7 @@
 
 use super::Draft;
 use super::lost::CLAUSES;
+use super::wrapping::starts_like_sql;
 use crate::pieces::{PieceKind, pieces};
 
 /// Words that begin a statement which is not a question.
@@ -118,7 +119,10 @@ pub(super) fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> boo
         if hides_a_statement(&text[..start]) {
             return false;
         }
-        for end in ends(&text[start..]).into_iter().map(|e| start + e).take(24) {
+        // The longest forms first, then the shortest: a prompt that goes on has its answer at the beginning.
+        let all = ends(&text[start..]);
+        let (long, short) = all.split_at(all.len().min(8));
+        for end in long.iter().chain(short.iter().rev().take(16)).map(|e| start + e) {
             let (from, to) = (draft.start + start, draft.start + end);
             if !parses(&draft.render(from, to, &[])) {
                 continue;
@@ -145,8 +149,15 @@ pub(super) fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> boo
 pub(super) fn ends(text: &str) -> Vec<usize> {
     let mut out = vec![text.len()];
     out.extend(pieces(text).filter(|p| p.kind == PieceKind::Semicolon).map(|p| p.start));
-    for mark in ["```", "<|", "/*", "</"] {
+    for mark in ["```", "<|", "</"] {
         out.extend(text.match_indices(mark).map(|(i, _)| i));
+    }
+    // A comment behind which another query begins is the next prompt.
+    for comment in pieces(text).filter(|p| p.kind == PieceKind::BlockComment) {
+        let next = text[comment.end..].trim_start();
+        if next.is_empty() || starts_like_sql(next) {
+            out.push(comment.start);
+        }
     }
     for (i, _) in text.match_indices('\n') {
         let next = text[i + 1..].trim_start_matches([' ', '\t', '\r']);

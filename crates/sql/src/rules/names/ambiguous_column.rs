@@ -58,6 +58,7 @@ fn fixes(reference: &Reference<'_>, sources: &[SourceId], subject: &Subject<'_>)
                 && ((o.left.column == a && o.right.column == b) || (o.left.column == b && o.right.column == a))
         })
     };
+    let partner = mend::partner(subject, reference);
     let all_equal = sources.windows(2).all(|w| equal(w[0], w[1]));
     // A table that the question names, or that the query asks for more, is the likelier owner.
     let mut ranked: Vec<(usize, SourceId)> = sources
@@ -70,7 +71,8 @@ fn fixes(reference: &Reference<'_>, sources: &[SourceId], subject: &Subject<'_>)
                     && r.clause == reference.clause
                     && matches!(r.meaning, Meaning::Column(x, _) if x == s)
             });
-            (20 + n - 4 * asked - uses.count().min(3) * 3, s)
+            let misfit = mend::misfit(subject, partner, s, name);
+            (20 + n + misfit - 4 * asked - uses.count().min(3) * 3, s)
         })
         .collect();
     ranked.sort_by_key(|(doubt, _)| *doubt);

@@ -75,6 +75,7 @@ fn other_sources(reference: &Reference<'_>, owner: Option<SourceId>, subject: &S
     let facts = subject.facts;
     let name = reference.name.value.as_str();
     let span = subject.query.span(reference.place);
+    let partner = mend::partner(subject, reference);
     for (n, source) in facts.visible(reference.block).into_iter().enumerate() {
         if Some(source) == owner {
             continue;
@@ -88,7 +89,12 @@ fn other_sources(reference: &Reference<'_>, owner: Option<SourceId>, subject: &S
             let Some(text) = qualified(subject, source, column) else { continue };
             let inner = facts.sources[source].block == reference.block;
             let why = format!("`{}` has the column `{column}`", facts.sources[source].called());
-            let doubt = 1 + n.min(3) + usize::from(like < 1.0) + usize::from(!inner) * 3;
+            let misfit = mend::misfit(subject, partner, source, column);
+            let doubt = misfit
+                + n.min(3)
+                + usize::from(like < 1.0)
+                + usize::from(!inner) * 3
+                + usize::from(reference.meaning == Meaning::UnknownQualifier) * 9;
             ways.push(Way { fix: mend::replace(span, text, Applicability::Safe, why), doubt });
         }
     }
@@ -98,6 +104,7 @@ fn other_sources(reference: &Reference<'_>, owner: Option<SourceId>, subject: &S
 fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subject<'_>, ways: &mut Vec<Way>) {
     let facts = subject.facts;
     let name = reference.name.value.as_str();
+    let partner = mend::partner(subject, reference);
     let candidates: Vec<SourceId> = match owner {
         Some(owner) => vec![owner],
         None => facts.visible(reference.block),
@@ -125,11 +132,13 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
                 },
             };
             let asked = usize::from(mend::asked_for(subject, column));
-            let doubt = match like {
-                l if l >= 0.98 || is_key => 0,
-                l if l >= 0.88 => 5 - asked,
-                _ => 9 - 2 * asked,
-            };
+            let misfit = if partner.is_some() { mend::misfit(subject, partner, source, column) } else { 0 };
+            let doubt = misfit
+                + match like {
+                    l if l >= 0.98 || is_key => 1,
+                    l if l >= 0.88 => 6 - asked,
+                    _ => 11 - 2 * asked,
+                };
             let applicability = if like >= 0.85 { Applicability::Safe } else { Applicability::Likely };
             let why = format!("`{column}` is the column of `{}` nearest to `{name}`", facts.sources[source].called());
             ways.push(Way { fix: mend::replace(subject.query.span(reference.place), text, applicability, why), doubt });
@@ -171,9 +180,10 @@ fn unjoined_tables(reference: &Reference<'_>, wanted: Option<&str>, subject: &Su
         edits.sort_by_key(|e| (e.span.start, e.span.end));
         let asked = mend::asked_for(subject, &table.name);
         let missing_siblings = siblings.iter().filter(|s| table.column(s).is_none()).count();
-        let doubt =
-            (2 + joined.doubt + 2 * missing_siblings).saturating_sub(2 * usize::from(asked) + 4 * usize::from(named));
-        let sure = !joined.inferred && !joined.multiplies;
+        let ties = mend::ties(subject, block, table).saturating_sub(1).min(2);
+        let doubt = (2 + joined.doubt + 2 * missing_siblings)
+            .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties);
+        let sure = !joined.inferred && !joined.multiplies && !joined.rivals;
         ways.push(Way {
             fix: Fix {
                 edits,
