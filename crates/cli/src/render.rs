@@ -71,7 +71,7 @@ pub fn extracted(extracted: &Extracted) -> String {
         one_line(&or(&extracted.tables, "none")),
         one_line(&or(&extracted.ctes, "none")),
         one_line(&or(&aliases, "none")),
-        one_line(&or(&extracted.allowed_tables, "all")),
+        one_line(&extracted.allowed_tables.as_deref().map_or("all".into(), |list| or(list, "none"))),
         if sql.is_empty() { "  none\n" } else { &sql },
     )
 }

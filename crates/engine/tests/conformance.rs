@@ -218,7 +218,9 @@ async fn c01_what_was_approved_for_another_dialect_is_not_run() {
         } else {
             &querymend_sql::dialect::MYSQL
         };
-        let query = review("SELECT 1", &Context { schema: None, dialect: other, policy: &policy, question: None }).approve().unwrap();
+        let query = review("SELECT 1", &Context { schema: None, dialect: other, policy: &policy, question: None })
+            .approve()
+            .unwrap();
         assert!(matches!(subject.engine.probe(&query).await, Err(Error::WrongDialect { .. })));
         let outcome = subject.engine.execute(&query, &Limits::default(), &Cancel::new()).await;
         assert!(matches!(outcome, Err(Error::WrongDialect { .. })));

@@ -23,7 +23,8 @@ fn database(sql: &str) -> (TempDir, PathBuf) {
 
 async fn ask(engine: &dyn Engine, sql: &str) -> Result<Rows, Error> {
     let policy = Policy::default();
-    let query = review(sql, &Context { schema: None, dialect: engine.dialect(), policy: &policy, question: None }).approve();
+    let query =
+        review(sql, &Context { schema: None, dialect: engine.dialect(), policy: &policy, question: None }).approve();
     let query = query.unwrap_or_else(|refused| panic!("{sql}: {refused}"));
     engine.execute(&query, &Limits::default(), &Cancel::new()).await
 }
@@ -148,9 +149,12 @@ async fn f03_a_locked_file_is_waited_for_and_then_reported_as_passing() {
     engine.test_connection().await.unwrap();
     writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let policy = Policy::default();
-    let query = review("SELECT x FROM t", &Context { schema: None, dialect: engine.dialect(), policy: &policy, question: None })
-        .approve()
-        .unwrap();
+    let query = review(
+        "SELECT x FROM t",
+        &Context { schema: None, dialect: engine.dialect(), policy: &policy, question: None },
+    )
+    .approve()
+    .unwrap();
     let limits = Limits { time: Duration::from_millis(50), ..Limits::default() };
     let begun = Instant::now();
     let error = engine.execute(&query, &limits, &Cancel::new()).await.unwrap_err();
@@ -323,9 +327,12 @@ async fn a_value_larger_than_the_limit_is_left_out() {
         database("CREATE TABLE t (x); INSERT INTO t VALUES ('small'), (zeroblob(3000000)), ('after')");
     let engine = Sqlite::open(&file).unwrap();
     let policy = Policy::default();
-    let query = review("SELECT x FROM t", &Context { schema: None, dialect: engine.dialect(), policy: &policy, question: None })
-        .approve()
-        .unwrap();
+    let query = review(
+        "SELECT x FROM t",
+        &Context { schema: None, dialect: engine.dialect(), policy: &policy, question: None },
+    )
+    .approve()
+    .unwrap();
     let limits = Limits { bytes: 1_000_000, ..Limits::default() };
     let rows = engine.execute(&query, &limits, &Cancel::new()).await.unwrap();
     assert_eq!((rows.rows, rows.truncated), (vec![vec![Cell::Text("small".into())]], true));

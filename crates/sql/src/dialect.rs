@@ -179,6 +179,10 @@ pub struct Dialect {
     pub secret_tables: &'static [&'static str],
     /// Schemas under which the engine reads files and other databases: `parquet.`/path``.
     pub file_schemas: &'static [&'static str],
+    /// `${…}` is replaced before the query is read.
+    pub substitutes_variables: bool,
+    /// Names longer than this many bytes are cut off; 0 if they are not.
+    pub longest_name: usize,
     /// Syntax of other dialects that it does not understand.
     pub lacks: &'static [Feature],
     /// Functions of the vendor.

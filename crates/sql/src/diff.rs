@@ -27,6 +27,16 @@ pub fn normalise(sql: &str, dialect: &Dialect) -> Vec<String> {
     out
 }
 
+/// The tokens of a query exactly as written, without white space, comments and semicolons at the end.
+pub(crate) fn exact(sql: &str, dialect: &Dialect) -> Option<Vec<Token>> {
+    let mut tokens = Tokenizer::new(dialect.grammar, sql).tokenize().ok()?;
+    tokens.retain(|t| !matches!(t, Token::Whitespace(_) | Token::EOF));
+    while tokens.last() == Some(&Token::SemiColon) {
+        tokens.pop();
+    }
+    Some(tokens)
+}
+
 /// Whether two queries are the same but for white space, comments and the case of keywords and unquoted names.
 pub fn same(a: &str, b: &str, dialect: &Dialect) -> bool {
     a == b || normalise(a, dialect) == normalise(b, dialect)

@@ -20,6 +20,7 @@
 
 pub mod dialect;
 pub mod diff;
+mod differential;
 pub mod finding;
 mod joins;
 mod mend;

@@ -231,25 +231,22 @@ fn keep_apart(subject: &Subject<'_>, block: BlockId, path: &[Link<'_>]) -> Vec<E
     edits
 }
 
-/// The whole of a call whose name stands at a place, and its arguments, told apart by the commas between them.
-pub(crate) fn call(subject: &Subject<'_>, name: sqlparser::tokenizer::Span) -> Option<(Span, Vec<Span>)> {
-    let behind = tokens(subject)
-        .into_iter()
-        .skip_while(|t| (t.span.start.line, t.span.start.column) < (name.end.line, name.end.column));
-    let mut behind = behind.filter(|t| !matches!(t.token, Token::Whitespace(_)));
-    let open = behind.next().filter(|t| t.token == Token::LParen)?;
+/// The whole of a call whose name stands there, and its arguments, told apart by the commas between them.
+pub(crate) fn call(subject: &Subject<'_>, name: Span) -> Option<(Span, Vec<Span>)> {
+    let spans = tokens(subject).into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_)));
+    let mut behind = spans.map(|t| (subject.query.span(t.span), t.token)).skip_while(|(span, _)| span.start < name.end);
+    let (open, _) = behind.next().filter(|(_, t)| *t == Token::LParen)?;
     let mut depth = 0usize;
-    let mut from = subject.query.span(open.span).end;
+    let mut from = open.end;
     let mut arguments = Vec::new();
-    for token in behind {
-        let span = subject.query.span(token.span);
-        match token.token {
+    for (span, token) in behind {
+        match token {
             Token::LParen => depth += 1,
             Token::RParen if depth == 0 => {
                 if !subject.query.text(Span::new(from, span.start)).trim().is_empty() {
                     arguments.push(Span::new(from, span.start));
                 }
-                return Some((Span::new(subject.query.span(name).start, span.end), arguments));
+                return Some((Span::new(name.start, span.end), arguments));
             }
             Token::RParen => depth -= 1,
             Token::Comma if depth == 0 => {
@@ -262,12 +259,55 @@ pub(crate) fn call(subject: &Subject<'_>, name: sqlparser::tokenizer::Span) -> O
     None
 }
 
+/// The conditions of a block's WHERE that AND joins at its top, and where the word WHERE stands. `None` if OR does.
+pub(crate) fn conditions(subject: &Subject<'_>, block: BlockId) -> Option<(Span, Vec<Span>)> {
+    let start = subject.facts.blocks[block].from;
+    let mut depth = 0usize;
+    let mut word: Option<Span> = None;
+    let mut parts: Vec<Span> = Vec::new();
+    let (mut open, mut between) = (None::<Span>, false);
+    for token in tokens(subject) {
+        if (token.span.start.line, token.span.start.column) < (start.line, start.column) {
+            continue;
+        }
+        let span = subject.query.span(token.span);
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => break,
+            Token::RParen => depth -= 1,
+            Token::SemiColon | Token::EOF => break,
+            Token::Word(w) if depth == 0 && w.quote_style.is_none() => match w.keyword {
+                Keyword::WHERE => {
+                    word = Some(span);
+                    continue;
+                }
+                k if word.is_some() && AFTER_FROM.contains(&k) => break,
+                Keyword::OR if word.is_some() => return None,
+                Keyword::BETWEEN => between = true,
+                Keyword::AND if between => between = false,
+                Keyword::AND if word.is_some() => {
+                    parts.extend(open.take());
+                    continue;
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        if word.is_some() {
+            open = Some(open.map_or(span, |o| o.join(span)));
+        }
+    }
+    parts.extend(open);
+    Some((word?, parts))
+}
+
 /// The tokens of the SQL with their places in it.
 pub(crate) fn tokens(subject: &Subject<'_>) -> Vec<TokenWithSpan> {
     Tokenizer::new(subject.context.dialect.grammar, &subject.query.sql).tokenize_with_location().unwrap_or_default()
 }
 
-const AFTER_FROM: &[Keyword] = &[
+pub(crate) const AFTER_FROM: &[Keyword] = &[
     Keyword::WHERE,
     Keyword::GROUP,
     Keyword::HAVING,

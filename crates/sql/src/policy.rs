@@ -17,8 +17,8 @@ pub enum Comments {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Only these tables may be read; empty allows all. `schema.table` and `schema.*` are understood.
-    pub allow_tables: Vec<String>,
+    /// Only these tables may be read; absent allows all, an empty list none. `schema.table` and `schema.*` are understood.
+    pub allow_tables: Option<Vec<String>>,
     /// These tables may never be read, whatever else says so.
     pub deny_tables: Vec<String>,
     /// Functions that are known to be harmless although the dialect does not list them.
@@ -36,7 +36,7 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            allow_tables: Vec::new(),
+            allow_tables: None,
             deny_tables: Vec::new(),
             allow_functions: Vec::new(),
             deny_functions: Vec::new(),
@@ -48,23 +48,42 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Whether a table may be read; names are compared without case.
-    pub fn allows_table(&self, schema: Option<&str>, table: &str) -> bool {
-        // A table without a schema may be in any: it is denied if one of them is, and allowed only by its own name.
-        let denied = self.deny_tables.iter().any(|p| fits(p, schema, table, schema.is_none()));
-        let allowed = self.allow_tables.is_empty() || self.allow_tables.iter().any(|p| fits(p, schema, table, false));
+    /// Whether a table may be read, by all parts of its name; case is ignored.
+    pub fn allows_table(&self, parts: &[&str]) -> bool {
+        // What is left open is denied if it may be meant, and allowed only if it is.
+        let denied = self.deny_tables.iter().any(|p| variants(parts).iter().any(|v| fits(p, v, true)));
+        let allowed = self.allow_tables.as_ref().is_none_or(|list| list.iter().any(|p| fits(p, parts, false)));
         allowed && !denied
+    }
+
+    /// Whether some tables may not be read.
+    pub fn restricts_tables(&self) -> bool {
+        self.allow_tables.is_some() || !self.deny_tables.is_empty()
     }
 }
 
-fn fits(pattern: &str, schema: Option<&str>, table: &str, any_schema: bool) -> bool {
-    match pattern.rsplit_once('.') {
-        Some((s, t)) => {
-            let same = any_schema && t != "*" || schema.is_some_and(|x| x.eq_ignore_ascii_case(s));
-            same && (t == "*" || t.eq_ignore_ascii_case(table))
+/// A name, and what it may stand for: `secret$files` and `secret@v1` are `secret`, and `secret.files` may be.
+fn variants<'n>(parts: &[&'n str]) -> Vec<Vec<&'n str>> {
+    let mut out = vec![parts.to_vec()];
+    if let Some((last, before)) = parts.split_last() {
+        if let Some(base) = last.split(['$', '@']).next().filter(|b| !b.is_empty() && b != last) {
+            out.push(before.iter().copied().chain([base]).collect());
         }
-        None => pattern == "*" || pattern.eq_ignore_ascii_case(table),
+        if parts.len() > 2 {
+            out.push(before.to_vec());
+        }
     }
+    out
+}
+
+/// Compares a pattern with a name part by part from the right. A pattern with more parts than the name fits only if the
+/// missing ones may be anything.
+fn fits(pattern: &str, parts: &[&str], missing_may_fit: bool) -> bool {
+    let pattern: Vec<&str> = pattern.split('.').collect();
+    let all_stars = pattern.iter().rev().take(parts.len()).all(|p| *p == "*");
+    let same = |p: &str, n: &str| p == "*" || p.eq_ignore_ascii_case(n) || p.to_lowercase() == n.to_lowercase();
+    let overlap = pattern.iter().rev().zip(parts.iter().rev()).all(|(p, n)| same(p, n));
+    overlap && (pattern.len() <= parts.len() || (missing_may_fit && !all_stars))
 }
 
 #[cfg(test)]
@@ -74,18 +93,26 @@ mod tests {
     #[test]
     fn deny_wins_over_allow() {
         let policy = Policy {
-            allow_tables: vec!["sales.*".into(), "people".into()],
-            deny_tables: vec!["salaries".into(), "hr.people".into()],
+            allow_tables: Some(vec!["sales.*".into(), "people".into()]),
+            deny_tables: vec!["salaries".into(), "hr.people".into(), "cat.hr.staff".into()],
             ..Policy::default()
         };
-        for (schema, table, allowed) in [
-            (Some("sales"), "orders", true),
-            (None, "People", false),
-            (Some("public"), "People", true),
-            (Some("sales"), "salaries", false),
-            (None, "orders", false),
+        for (name, allowed) in [
+            ("sales.orders", true),
+            ("People", false),
+            ("public.People", true),
+            ("sales.salaries", false),
+            ("sales.salaries$files", false),
+            ("cat.sales.salaries", false),
+            ("cat.hr.staff", false),
+            ("hr.staff", false),
+            ("sales.salaries.files", false),
+            ("orders", false),
         ] {
-            assert_eq!(policy.allows_table(schema, table), allowed, "{schema:?}.{table}");
+            let parts: Vec<&str> = name.split('.').collect();
+            assert_eq!(policy.allows_table(&parts), allowed, "{name}");
         }
+        let nothing = Policy { allow_tables: Some(Vec::new()), ..Policy::default() };
+        assert!(!nothing.allows_table(&["t"]), "an empty list allows nothing");
     }
 }

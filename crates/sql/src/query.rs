@@ -2,10 +2,11 @@
 
 use sqlparser::ast::Statement;
 use sqlparser::keywords::Keyword;
-use sqlparser::parser::Parser;
+use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span as Place, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use crate::dialect::Dialect;
+use crate::differential;
 use crate::finding::{Edit, Span, apply};
 use crate::policy::Policy;
 use crate::salvage::{self, Step};
@@ -50,6 +51,8 @@ pub struct Query {
     pub steps: Vec<Step>,
     /// Comments, in the order of the text.
     pub comments: Vec<Comment>,
+    /// Where the comments stand in `sql`.
+    comments_in_sql: Vec<Span>,
     edits: Vec<Edit>,
     lines: Vec<usize>,
 }
@@ -64,6 +67,7 @@ impl Query {
             failure: None,
             steps: Vec::new(),
             comments: Vec::new(),
+            comments_in_sql: Vec::new(),
             edits: Vec::new(),
             lines: Vec::new(),
         };
@@ -107,6 +111,11 @@ impl Query {
                     .iter()
                     .map(|(place, executable)| Comment { span: query.span(*place), executable: *executable })
                     .collect();
+                query.comments_in_sql = parsed
+                    .comments
+                    .iter()
+                    .map(|(p, _)| Span::new(query.offset(p.start), query.offset(p.end)))
+                    .collect();
                 query.statements = parsed.statements;
                 if query.statements.is_empty() {
                     query.failure = Some(Failure::Empty);
@@ -120,6 +129,16 @@ impl Query {
             }
         }
         query
+    }
+
+    /// The very SQL that was parsed, without comments and without a semicolon at its end: what is sent.
+    pub fn sendable(&self) -> String {
+        let mut edits: Vec<Edit> =
+            // A comment separates words, so a space takes its place.
+            self.comments_in_sql.iter().map(|span| Edit { span: *span, text: " ".into() }).collect();
+        edits.sort_by_key(|e| (e.span.start, e.span.end));
+        let sql = apply(&self.sql, &edits);
+        sql.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace()).to_string()
     }
 
     fn salvaged(&mut self) {
@@ -235,12 +254,25 @@ pub(crate) fn parse(sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Par
         // The parser steps over white space again and again; only that rule looks at it.
         tokens.retain(|t| !matches!(t.token, Token::Whitespace(_)));
     }
-    let statements = Parser::new(dialect.grammar)
-        .with_recursion_limit(PARSER_DEPTH)
-        .with_tokens_with_locations(tokens)
-        .parse_statements()
-        .map_err(|e| stop(e, sql))?;
+    let parser = Parser::new(dialect.grammar).with_recursion_limit(PARSER_DEPTH).with_tokens_with_locations(tokens);
+    let statements = statements(parser).map_err(|e| stop(e, sql))?;
     Ok(Parsed { statements, comments })
+}
+
+/// All statements up to the end of the text. The parser's own loop stops without a word at END, and what stands behind it
+/// would be sent unseen.
+fn statements(mut parser: Parser<'_>) -> Result<Vec<Statement>, ParserError> {
+    let mut out = Vec::new();
+    loop {
+        while parser.consume_token(&Token::SemiColon) {}
+        if parser.peek_token_ref().token == Token::EOF {
+            return Ok(out);
+        }
+        out.push(parser.parse_statement()?);
+        if !matches!(parser.peek_token_ref().token, Token::SemiColon | Token::EOF) {
+            return parser.expected_ref("end of statement", parser.peek_token_ref());
+        }
+    }
 }
 
 /// Looks over the tokens before they are parsed: how deep, how long, which comments.
@@ -292,31 +324,14 @@ fn scan(tokens: &[TokenWithSpan], sql: &str, dialect: &Dialect, policy: &Policy)
             }
         }
     }
-    if let Some(at) = unicode_name(tokens) {
-        return Err(Stop::Syntax(SyntaxStop {
-            message: "names with Unicode escapes (U&\"…\") are not read".into(),
-            at,
-        }));
+    if let Some((at, why)) = differential::suspicious(tokens, sql, dialect) {
+        return Err(Stop::Syntax(SyntaxStop { message: why.into(), at }));
     }
     if dialect.grammar.supports_multiline_comment_hints() {
         // The tokenizer opens such comments and gives their inside as SQL, so they are looked for in the text itself.
         comments.extend(executable_comments(sql));
     }
     Ok(comments)
-}
-
-/// `U&"pg\005fsleep"` is one name to some engines, and three tokens to the parser.
-fn unicode_name(tokens: &[TokenWithSpan]) -> Option<Location> {
-    tokens.windows(3).find_map(|t| {
-        let is_u =
-            matches!(&t[0].token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("u"));
-        let quoted = match &t[2].token {
-            Token::Word(w) => w.quote_style.is_some(),
-            Token::DoubleQuotedString(_) | Token::SingleQuotedString(_) => true,
-            _ => false,
-        };
-        (is_u && t[1].token == Token::Ampersand && quoted).then_some(t[0].span.start)
-    })
 }
 
 /// Fails closed: such a mark inside a literal counts as well, since what a literal is depends on the server's settings.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::dialect::Dialect;
-use crate::finding::{Edit, Finding, Severity, Span, apply};
+use crate::finding::{Finding, Severity, Span};
 use crate::policy::Policy;
 use crate::query::{Failure, Query};
 use crate::rules::{RULES, Subject};
@@ -43,8 +43,8 @@ pub struct Extracted {
     pub ctes: Vec<String>,
     /// Names that FROM gives, with what they stand for: `p` → `products`.
     pub aliases: Vec<(String, String)>,
-    /// Tables that would have been allowed; empty if all are.
-    pub allowed_tables: Vec<String>,
+    /// Tables that would have been allowed; absent if all are.
+    pub allowed_tables: Option<Vec<String>>,
     /// The SQL that was looked at.
     pub sql: String,
 }
@@ -158,21 +158,18 @@ fn review_here(text: &str, context: &Context<'_>) -> Review {
         safe &= rule.group != "safety" || !findings[before..].iter().any(|f: &Finding| f.severity == Severity::Error);
     }
     findings.sort_by_key(|f| (f.span.start, f.severity));
-    let ready = safe.then(|| sendable(&query));
+    // Two walks may come upon the same thing.
+    findings.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
+    let ready = if safe { sendable(&query, context.dialect) } else { None };
     let extracted = extract(&query, &facts, context);
     Review { source: query.source, findings, extracted, dialect: context.dialect, ready }
 }
 
-/// The SQL as it is sent: salvaged, without comments and without a semicolon at its end.
-fn sendable(query: &Query) -> String {
-    let mut edits: Vec<Edit> = crate::salvage::edits(&query.steps);
-    for comment in &query.comments {
-        // A comment separates words, so a space takes its place.
-        edits.push(Edit { span: comment.span, text: " ".into() });
-    }
-    edits.sort_by_key(|e| (e.span.start, std::cmp::Reverse(e.span.end)));
-    let sql = apply(&query.source, &edits);
-    sql.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace()).to_string()
+/// What is sent, if it is made of the very tokens that were reviewed. It always should be; if not, nothing is sent.
+fn sendable(query: &Query, dialect: &Dialect) -> Option<String> {
+    let sql = query.sendable();
+    let untouched = query.comments.is_empty() && query.sql.trim_start().starts_with(&sql);
+    (untouched || crate::diff::exact(&sql, dialect) == crate::diff::exact(&query.sql, dialect)).then_some(sql)
 }
 
 fn extract(query: &Query, facts: &Facts<'_>, context: &Context<'_>) -> Extracted {

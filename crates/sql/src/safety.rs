@@ -19,12 +19,12 @@ pub(crate) enum Hazard {
     Writes(String, Place),
     /// `FOR UPDATE`, `FOR SHARE`.
     Locks(Place),
-    /// A function call by its last, lower-case name.
-    Calls(String, Place),
+    /// A function call by its last, lower-case name, and the schema before it.
+    Calls(String, Option<String>, Place),
     /// A function that stands in FROM, by its last, lower-case name.
     CallsInFrom(String, Place),
-    /// A name in FROM without arguments, which may still be a function.
-    Names(String, Place),
+    /// A name in FROM without arguments, which may still be a function: all its parts.
+    Names(Vec<String>, Place),
     /// `TABLE t`, whose name the parser gives only as text.
     BareTable(String),
 }
@@ -100,7 +100,14 @@ impl Visitor for Walk {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
             Expr::Function(call) => {
-                self.found.extend(last(&call.name).map(|name| Hazard::Calls(name, call.name.span())));
+                let schema = call
+                    .name
+                    .0
+                    .len()
+                    .checked_sub(2)
+                    .and_then(|i| call.name.0[i].as_ident())
+                    .map(|i| i.value.to_lowercase());
+                self.found.extend(last(&call.name).map(|name| Hazard::Calls(name, schema, call.name.span())));
             }
             // MySQL sets session variables in the middle of a query.
             Expr::BinaryOp { op: BinaryOperator::Assignment, .. } => {
@@ -117,7 +124,11 @@ impl Visitor for Walk {
                 self.found.extend(last(name).map(|n| Hazard::CallsInFrom(n, name.span())));
             }
             TableFactor::Table { name, args: None, .. } => {
-                self.found.extend(last(name).map(|n| Hazard::Names(n, name.span())));
+                let parts = name.0.iter().filter_map(|p| p.as_ident()).map(|i| i.value.clone()).collect();
+                self.found.push(Hazard::Names(parts, name.span()));
+            }
+            TableFactor::TableFunction { expr: Expr::Function(call), .. } => {
+                self.found.extend(last(&call.name).map(|n| Hazard::CallsInFrom(n, call.name.span())));
             }
             _ => {}
         }

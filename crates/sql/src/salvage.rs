@@ -117,7 +117,8 @@ pub(crate) fn salvage(text: &str, parses: &dyn Fn(&str) -> bool) -> Vec<Step> {
     unwrap_json(&mut draft);
     open_fence(&mut draft, parses);
     let mut done = settled(&draft, parses);
-    if !done {
+    // Escapes of a JSON string are already undone.
+    if !done && !draft.steps.iter().any(|s| s.code == "json-wrapped") {
         unescape(&mut draft);
         done = settled(&draft, parses);
     }

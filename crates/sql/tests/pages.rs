@@ -4,6 +4,7 @@
 //! - ```` ```sql [dialect] ````: a query; followed by
 //! - ```` ```finding ````: what the page's rule finds in it, a line each; without this block it must find nothing;
 //! - ```` ```advice ````: what a model is told, a line each;
+//! - ```` ```fixed safe|likely ````: the query with the first fix of its first finding; every error that has a fix shows it;
 //! - ```` ```policy ````: JSON of the policy that the next query is held against;
 //! - ```` ```error dialect ````: `CODE message` lines of an engine, each of which must be classified as the page's rule.
 //!
@@ -15,13 +16,30 @@
 // A test says what went wrong by panicking.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-use querymend_sql::{Context, Dialect, EngineError, Policy, RULES, Rule, Schema, classify, dialect, review};
+use querymend_sql::finding::apply;
+use querymend_sql::{
+    Applicability, Context, Dialect, EngineError, Finding, Policy, RULES, Rule, Schema, Severity, classify, dialect,
+    review,
+};
 
 struct Block {
     tag: String,
     text: String,
     start: usize,
     end: usize,
+    /// Behind the line that closes it.
+    after: usize,
+}
+
+/// The query with the first fix of its first finding, and how sure that is.
+fn fixed(findings: &[&Finding], source: &str) -> Option<(&'static str, String)> {
+    let fix = findings.iter().find_map(|f| f.fixes.first())?;
+    let sure = match fix.applicability {
+        Applicability::Safe => "safe",
+        Applicability::Likely => "likely",
+        Applicability::Suggested => "suggested",
+    };
+    Some((sure, apply(source, &fix.edits).trim_end().to_string()))
 }
 
 fn blocks(page: &str) -> Vec<Block> {
@@ -37,7 +55,7 @@ fn blocks(page: &str) -> Vec<Block> {
                 // Only a bare fence of at least the same length closes, so that an example may hold shorter ones.
                 Some((width, opened, start)) if ticks >= width && tag.is_empty() => {
                     let text = page[start..at].trim_end_matches('\n').to_string();
-                    out.push(Block { tag: opened, text, start, end: at })
+                    out.push(Block { tag: opened, text, start, end: at, after: at + line.len() })
                 }
                 inside => open = inside,
             }
@@ -109,13 +127,38 @@ fn run(rule: &Rule, page: &str) -> (String, usize) {
                 let mut advice: Vec<&str> = own.iter().map(|f| f.advice.as_str()).filter(|a| !a.is_empty()).collect();
                 advice.dedup();
                 let mut said = false;
-                for next in all[i + 1..].iter().take_while(|b| b.tag == "finding" || b.tag == "advice") {
-                    let text = if next.tag == "finding" { findings.join("\n") } else { advice.join("\n") };
+                let belongs = |b: &&Block| b.tag == "finding" || b.tag == "advice" || b.tag.starts_with("fixed");
+                let mut after = block.after;
+                let mut mended = fixed(&own, &review.source);
+                for next in all[i + 1..].iter().take_while(belongs) {
+                    after = next.after;
+                    let text = match next.tag.as_str() {
+                        "finding" => findings.join("\n"),
+                        "advice" => advice.join("\n"),
+                        tag => {
+                            let (sure, text) =
+                                mended.take().unwrap_or_else(|| panic!("{}: nothing mends\n{}", rule.code, block.text));
+                            assert_eq!(
+                                tag,
+                                format!("fixed {sure}"),
+                                "{}: how sure is the fix of\n{}",
+                                rule.code,
+                                block.text
+                            );
+                            text
+                        }
+                    };
                     said |= next.tag == "finding";
                     right.push_str(&page[copied..next.start]);
                     right.push_str(&text);
                     right.push('\n');
                     copied = next.end;
+                }
+                // What mends an error is shown.
+                if let Some((sure, text)) = mended.filter(|_| own.iter().any(|f| f.severity == Severity::Error)) {
+                    right.push_str(&page[copied..after]);
+                    right.push_str(&format!("```fixed {sure}\n{text}\n```\n"));
+                    copied = after;
                 }
                 assert!(
                     said || findings.is_empty(),

@@ -21,8 +21,17 @@ pub static DATAFUSION: Dialect = Dialect {
     // It coerces text and numbers where it can.
     strict_types: false,
     hidden_columns: &[],
+    longest_name: 0,
     system_schemas: &["information_schema"],
-    lacks: &[Feature::RLike, Feature::Glob, Feature::DivOperator, Feature::Pivot, Feature::Apply, Feature::Separator],
+    lacks: &[
+        Feature::FilterInside,
+        Feature::RLike,
+        Feature::Glob,
+        Feature::DivOperator,
+        Feature::Pivot,
+        Feature::Apply,
+        Feature::Separator,
+    ],
     functions: &FUNCTIONS,
     reserved: &RESERVED,
     errors: errors::DATAFUSION,

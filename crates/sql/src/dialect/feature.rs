@@ -26,6 +26,7 @@ pub enum Feature {
     GroupingSets,
     NullTreatment,
     Filter,
+    FilterInside,
     Separator,
     DistinctOn,
     FullJoin,
@@ -69,6 +70,7 @@ impl Feature {
             Feature::GroupingSets => ("GROUPING SETS, ROLLUP or CUBE", "UNION ALL of several GROUP BY queries"),
             Feature::NullTreatment => ("IGNORE NULLS", "a subquery that leaves NULLs out"),
             Feature::Filter => ("FILTER (WHERE …)", "an aggregate over CASE WHEN … END"),
+            Feature::FilterInside => ("COUNT(x WHERE …)", "an aggregate over CASE WHEN … END"),
             Feature::Separator => {
                 ("GROUP_CONCAT(… SEPARATOR …)", "the aggregate with the separator as second argument")
             }

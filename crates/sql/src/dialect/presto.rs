@@ -86,9 +86,12 @@ pub static PRESTO: Dialect = Dialect {
     hidden_columns: &["$path", "$file_size", "$file_modified_time", "$bucket", "$partition"],
     system_schemas: &["information_schema", "system"],
     system_tables: &[],
-    secret_tables: &[],
+    secret_tables: &["runtime.queries", "runtime.tasks", "metadata.*"],
+    substitutes_variables: false,
+    longest_name: 0,
     file_schemas: &[],
     lacks: &[
+        Feature::FilterInside,
         Feature::DoubleColonCast,
         Feature::ILike,
         Feature::SimilarTo,

@@ -64,6 +64,8 @@ pub static SPARK: Dialect = Dialect {
     system_schemas: &["information_schema", "system", "global_temp"],
     system_tables: &[],
     secret_tables: &[],
+    substitutes_variables: true,
+    longest_name: 0,
     file_schemas: &[
         "text",
         "csv",
@@ -82,6 +84,7 @@ pub static SPARK: Dialect = Dialect {
         "xml",
     ],
     lacks: &[
+        Feature::FilterInside,
         Feature::DoubleColonCast,
         Feature::SimilarTo,
         Feature::EscapedLiteral,

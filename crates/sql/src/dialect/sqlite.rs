@@ -84,9 +84,12 @@ pub static SQLITE: Dialect = Dialect {
         "sqlite_stat4",
         "dbstat",
     ],
-    secret_tables: &[],
+    secret_tables: &["sqlite_stat4", "sqlite_stat3", "dbpage", "sqlite_dbpage"],
+    substitutes_variables: false,
+    longest_name: 0,
     file_schemas: &[],
     lacks: &[
+        Feature::FilterInside,
         Feature::DoubleColonCast,
         Feature::TryCast,
         Feature::ILike,

@@ -12,6 +12,7 @@ pub static TRINO: Dialect = Dialect {
     name: "trino",
     other_names: &["athena", "prestosql"],
     lacks: &[
+        Feature::FilterInside,
         Feature::DoubleColonCast,
         Feature::ILike,
         Feature::SimilarTo,

@@ -22,8 +22,14 @@ fn report(subject: &Subject<'_>, code: &'static str, message: &str, why: &str, o
     let span = first.span;
     let fix = Fix { applicability: Applicability::Safe, why: why.to_string(), edits };
     out.push(
-        Finding::new(code, Severity::Info, span, subject.query.text(span).trim(), message)
-            .advise("Answer with the SQL alone: no fence, no prose, no escapes.")
-            .mend(fix),
+        Finding::new(
+            code,
+            Severity::Info,
+            span,
+            subject.query.text(span).trim().chars().take(60).collect::<String>(),
+            message,
+        )
+        .advise("Answer with the SQL alone: no fence, no prose, no escapes.")
+        .mend(fix),
     );
 }

@@ -146,7 +146,11 @@ impl<'a> Resolver<'a> {
     fn argument_clause(&mut self, clause: &'a FunctionArgumentClause, spot: Spot) {
         match clause {
             FunctionArgumentClause::OrderBy(terms) => terms.iter().for_each(|t| _ = self.expression(&t.expr, spot)),
-            FunctionArgumentClause::Limit(e) | FunctionArgumentClause::Where(e) => _ = self.expression(e, spot),
+            FunctionArgumentClause::Where(e) => {
+                self.feature(Feature::FilterInside, e.span());
+                self.expression(e, spot);
+            }
+            FunctionArgumentClause::Limit(e) => _ = self.expression(e, spot),
             FunctionArgumentClause::Having(bound) => _ = self.expression(&bound.1, spot),
             FunctionArgumentClause::OnOverflow(ListAggOnOverflow::Truncate { filler: Some(e), .. }) => {
                 _ = self.expression(e, spot)

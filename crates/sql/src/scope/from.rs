@@ -288,11 +288,12 @@ impl<'a> Resolver<'a> {
     fn table_meaning(&self, parts: &[&'a Ident]) -> (Columns<'a>, TableMeaning<'a>) {
         let Some(last) = parts.last() else { return (Columns::Open, TableMeaning::Unlisted) };
         if parts.len() == 1 {
-            if let Some(cte) = self.ctes.iter().rev().find(|c| self.same_written(c.name, last)) {
+            if let Some(cte) = self.ctes.iter().rev().find(|c| self.same_cte(c.name, last)) {
                 return (cte.columns.clone(), TableMeaning::Cte);
             }
-            if self.later_ctes.iter().any(|c| self.same_written(c, last)) {
-                return (Columns::Open, TableMeaning::Cte);
+            // Not every engine lets a CTE read a later one: it may be the table of that name, and is guarded like it.
+            if self.later_ctes.iter().any(|c| self.same_cte(c, last)) {
+                return (Columns::Open, TableMeaning::Unlisted);
             }
         }
         let Some(schema) = self.schema else { return (Columns::Open, TableMeaning::Unlisted) };

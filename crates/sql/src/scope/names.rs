@@ -40,6 +40,19 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// Whether a name means a CTE. Letters beyond ASCII are not folded: engines differ, and a CTE that hides a table for us
+    /// must hide it for all of them.
+    pub(super) fn same_cte(&self, cte: &Ident, name: &Ident) -> bool {
+        match self.dialect.names {
+            NameCase::Ignored => cte.value.eq_ignore_ascii_case(&name.value),
+            NameCase::LowerUnlessQuoted => {
+                let fold =
+                    |i: &Ident| if i.quote_style.is_some() { i.value.clone() } else { i.value.to_ascii_lowercase() };
+                fold(cte) == fold(name)
+            }
+        }
+    }
+
     /// The name under which a written name can be found again.
     pub(super) fn actual(&self, name: &'a Ident) -> Cow<'a, str> {
         let folds = self.dialect.names == NameCase::LowerUnlessQuoted && name.quote_style.is_none();

@@ -5,7 +5,7 @@ use sqlparser::ast::BinaryOperator;
 use crate::finding::{Applicability, Finding, Fix, Severity};
 use crate::mend;
 use crate::rules::{Rule, Subject};
-use crate::scope::{Meaning, Reference, SourceId};
+use crate::scope::{JoinKind, Meaning, Reference, SourceId};
 
 /// See the page.
 pub static RULE: Rule =
@@ -39,7 +39,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let mut finding =
             Finding::new("ambiguous-column", Severity::Error, subject.query.span(reference.place), name, message)
                 .advise(advice);
-        finding.fixes = fixes(reference, sources, subject);
+        if owners.len() > 1 {
+            finding.fixes = fixes(reference, sources, subject);
+        }
         out.push(finding);
     }
 }
@@ -75,6 +77,10 @@ fn fixes(reference: &Reference<'_>, sources: &[SourceId], subject: &Subject<'_>)
             (20 + n + misfit - 4 * asked - uses.count().min(3) * 3, s)
         })
         .collect();
+    if all_equal {
+        // Equal, except that an outer join may leave the joined side empty.
+        ranked = sources.iter().map(|&s| (usize::from(facts.sources[s].join == JoinKind::Outer), s)).collect();
+    }
     ranked.sort_by_key(|(doubt, _)| *doubt);
     ranked.dedup_by_key(|(_, s)| *s);
     let span = subject.query.span(reference.place);

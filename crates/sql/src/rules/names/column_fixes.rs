@@ -19,8 +19,15 @@ struct Way {
 /// All ways for a column that its source, or every source in reach, lacks.
 pub(super) fn for_column(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subject<'_>) -> Vec<Fix> {
     let mut ways = Vec::new();
+    // The names of USING stand alone: there is nothing to qualify.
+    let before =
+        subject.query.source[..subject.query.span(reference.place).start].trim_end().trim_end_matches('(').trim_end();
+    if before.len() >= 5 && before.get(before.len() - 5..).is_some_and(|w| w.eq_ignore_ascii_case("using")) {
+        return Vec::new();
+    }
     other_sources(reference, owner, subject, &mut ways);
     own_names(reference, owner, subject, &mut ways);
+    foreign_keys(reference, owner, subject, &mut ways);
     unjoined_tables(reference, None, subject, &mut ways);
     other_table(reference, owner, subject, &mut ways);
     ranked(ways)
@@ -117,7 +124,7 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
         for column in facts.sources[source].column_names() {
             let like = likeness(name, column);
             let is_key = name.eq_ignore_ascii_case("id") && key == Some(column);
-            if like < 0.75 && !is_key {
+            if like < 0.5 && !is_key {
                 continue;
             }
             let text = match reference.qualifier {
@@ -137,11 +144,44 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
                 + match like {
                     l if l >= 0.98 || is_key => 1,
                     l if l >= 0.88 => 6 - asked,
-                    _ => 11 - 2 * asked,
+                    l if l >= 0.75 => 11 - 2 * asked,
+                    l => 26 - (l * 10.0) as usize - 4 * asked,
                 };
             let applicability = if like >= 0.85 { Applicability::Safe } else { Applicability::Likely };
             let why = format!("`{column}` is the column of `{}` nearest to `{name}`", facts.sources[source].called());
             ways.push(Way { fix: mend::replace(subject.query.span(reference.place), text, applicability, why), doubt });
+        }
+    }
+}
+
+/// The name is the key of another table, and a column here points at it: they hold the same value.
+fn foreign_keys(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subject<'_>, ways: &mut Vec<Way>) {
+    let facts = subject.facts;
+    let name = reference.name.value.as_str();
+    let candidates = match owner {
+        Some(owner) => vec![owner],
+        None => facts.blocks[reference.block].sources.clone(),
+    };
+    for source in candidates {
+        let Some(table) = facts.sources[source].table() else { continue };
+        for key in &table.foreign_keys {
+            let ([own], [there]) = (key.columns.as_slice(), key.references.as_slice()) else { continue };
+            if likeness(name, there) < 0.98 || name.eq_ignore_ascii_case("id") {
+                continue;
+            }
+            let Some(text) = qualified(subject, source, own) else { continue };
+            let single = facts.blocks[reference.block].sources.len() == 1 && reference.qualifier.is_none();
+            let text = if single { subject.context.dialect.quoted(own) } else { text };
+            let misfit = match mend::partner(subject, reference) {
+                Some(partner) => mend::misfit(subject, Some(partner), source, own),
+                None => 0,
+            };
+            let why = format!("`{}.{own}` holds the `{there}` of `{}`", table.name, key.table);
+            let doubt = misfit + 1 + usize::from(key.inferred) * 2;
+            ways.push(Way {
+                fix: mend::replace(subject.query.span(reference.place), text, Applicability::Safe, why),
+                doubt,
+            });
         }
     }
 }

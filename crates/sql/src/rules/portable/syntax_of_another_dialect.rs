@@ -1,7 +1,9 @@
 #![doc = include_str!("syntax_of_another_dialect.md")]
 
+use crate::dialect::Feature;
 use crate::finding::{Finding, Severity, Span};
 use crate::review::whole;
+use crate::rules::portable::rephrase::{extract, filter_inside};
 use crate::rules::{Rule, Subject};
 
 /// See the page.
@@ -22,19 +24,23 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let span =
             span.map_or(whole(&subject.query.source), |s| with_word(&subject.query.source, s, feature.written()));
         let (written, instead) = (feature.written(), feature.instead());
-        out.push(
-            Finding::new(
-                RULE.code,
-                Severity::Error,
-                span,
-                written,
-                format!("{} does not know {written}: use {instead}", dialect.name),
-            )
-            .advise(match instead.contains("own") {
-                true => format!("{written} does not exist in {}. {}", dialect.name, dialect.notes),
-                false => format!("{written} does not exist in {}: use {instead}.", dialect.name),
-            }),
-        );
+        let mut finding = Finding::new(
+            RULE.code,
+            Severity::Error,
+            span,
+            written,
+            format!("{} does not know {written}: use {instead}", dialect.name),
+        )
+        .advise(match instead.contains("own") {
+            true => format!("{written} does not exist in {}. {}", dialect.name, dialect.notes),
+            false => format!("{written} does not exist in {}: use {instead}.", dialect.name),
+        });
+        finding.fixes.extend(match feature {
+            Feature::FilterInside => filter_inside(subject, subject.query.span(*place)),
+            Feature::Extract => extract(subject, span.start),
+            _ => None,
+        });
+        out.push(finding);
     }
 }
 

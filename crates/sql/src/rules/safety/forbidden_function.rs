@@ -10,23 +10,32 @@ pub static RULE: Rule =
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let context = subject.context;
+    let dialect = context.dialect;
     for hazard in subject.hazards {
-        let (name, place, in_from, called) = match hazard {
-            Hazard::Calls(name, place) => (name, place, false, true),
-            Hazard::CallsInFrom(name, place) => (name, place, true, true),
-            Hazard::Names(name, place) => (name, place, true, false),
+        let (name, schema, place, in_from, called) = match hazard {
+            Hazard::Calls(name, schema, place) => (name, schema.as_deref(), place, false, true),
+            Hazard::CallsInFrom(name, place) => (name, None, place, true, true),
+            Hazard::Names(parts, place) => match parts.last() {
+                Some(name) => (&name.to_lowercase(), None, place, true, false),
+                None => continue,
+            },
             Hazard::Statement(_) | Hazard::Writes(..) | Hazard::Locks(_) | Hazard::BareTable(_) => continue,
         };
         let listed = |list: &[String]| list.iter().any(|f| f.eq_ignore_ascii_case(name));
-        let known = context.dialect.functions.get(name).filter(|f| called || f.table);
+        // A function of that name in a schema of the users' own is another function.
+        let own =
+            schema.is_some_and(|s| !dialect.system_schemas.iter().any(|x| x.eq_ignore_ascii_case(s)) && s != "system");
+        let known = dialect.functions.get(name).filter(|f| called || f.table);
         let allowed = listed(&context.policy.allow_functions) || context.schema.is_some_and(|s| s.has_function(name));
         let reason = if called && listed(&context.policy.deny_functions) {
             "the policy denies it".to_string()
-        } else if let Some(danger) = known.and_then(|f| f.danger).filter(|_| !allowed) {
+        } else if allowed {
+            continue;
+        } else if let Some(danger) = known.and_then(|f| f.danger) {
             format!("it {}", danger.does())
-        } else if in_from && called && known.is_none() && !allowed {
-            // Functions that give tables are how engines reach files and other servers.
-            "what it would read is not known".to_string()
+        } else if called && (in_from || dialect.user_functions) && (known.is_none() || own) && !is_syntax(name) {
+            // Users define functions that write, and functions that give tables reach files and other servers.
+            "what it does is not known".to_string()
         } else {
             continue;
         };
@@ -41,4 +50,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             .advise(format!("The function {name} is refused ({reason}). Answer without it.")),
         );
     }
+}
+
+/// Words that the parser takes for functions, and no engine does.
+fn is_syntax(name: &str) -> bool {
+    matches!(
+        name,
+        "row" | "array" | "table" | "values" | "in" | "any" | "all" | "some" | "exists" | "interval" | "grouping"
+    )
 }

@@ -2,7 +2,7 @@
 
 use crate::dialect::Dialect;
 use crate::finding::{Finding, Severity, Span};
-use crate::review::whole;
+use crate::review::{Context, whole};
 use crate::rules::{Rule, Subject};
 use crate::safety::Hazard;
 use crate::scope::TableMeaning;
@@ -14,43 +14,40 @@ pub static RULE: Rule =
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let context = subject.context;
     let policy = context.policy;
-    for table in subject.facts.tables.iter().filter(|t| !matches!(t.meaning, TableMeaning::Cte)) {
-        let parts: Vec<&str> = table.name.0.iter().filter_map(|p| p.as_ident()).map(|i| i.value.as_str()).collect();
-        let Some(name) = parts.last() else { continue };
-        let stored = if let TableMeaning::Stored(t) = table.meaning { t.schema.as_deref() } else { None };
-        let schema = parts.len().checked_sub(2).map(|i| parts[i]).or(stored);
-        let listed = matches!(table.meaning, TableMeaning::Stored(_));
-        if !policy.allows_table(schema, name)
-            || is_secret(context.dialect, schema, name)
-            || (!listed && is_file(context.dialect, schema, name))
-        {
-            report(subject.query.span(table.place), name, out);
-        }
-    }
-    let restricted = !policy.allow_tables.is_empty() || !policy.deny_tables.is_empty();
+    let mut report = |span: Span, name: &str| out.push(finding(span, name));
+    let restricted = policy.restricts_tables();
     for hazard in subject.hazards {
         match hazard {
-            Hazard::BareTable(name) if restricted && !policy.allows_table(None, name) => {
-                report(whole(&subject.query.source), name, out)
+            // Every name in every FROM, also where the resolver does not follow, except those that it knows to be CTEs.
+            Hazard::Names(parts, place) => {
+                let known = subject.facts.tables.iter().find(|t| t.place == *place).map(|t| t.meaning);
+                if matches!(known, Some(TableMeaning::Cte)) {
+                    continue;
+                }
+                let mut full: Vec<&str> = parts.iter().map(String::as_str).collect();
+                let listed = match known {
+                    Some(TableMeaning::Stored(table)) => {
+                        if let (1, Some(schema)) = (full.len(), table.schema.as_deref()) {
+                            full.insert(0, schema);
+                        }
+                        true
+                    }
+                    _ => false,
+                };
+                if !may_read(context, &full, listed)
+                    || (restricted && full.iter().any(|p| p.to_lowercase().starts_with("pragma_")))
+                {
+                    report(subject.query.span(*place), &parts.join("."));
+                }
             }
-            // `FROM ONLY t` hides the table's name from the parser, and `TABLE(t)` and pragma functions take it as an argument.
-            Hazard::Names(name, place) | Hazard::CallsInFrom(name, place)
-                if name == "only" && context.dialect.reserved.contains("only") =>
-            {
-                report(subject.query.span(*place), name, out);
+            // `TABLE t` names a table that the parser gives only as text; `TABLE(t)` and pragma functions take it as an argument.
+            Hazard::BareTable(name) => report(whole(&subject.query.source), name),
+            Hazard::Calls(name, _, place) if restricted && name == "table" => report(subject.query.span(*place), name),
+            Hazard::CallsInFrom(name, place) if name == "only" || (restricted && name.starts_with("pragma_")) => {
+                report(subject.query.span(*place), name);
             }
-            Hazard::Calls(name, place) if restricted && name == "table" => {
-                report(subject.query.span(*place), name, out)
-            }
-            Hazard::Names(name, place) | Hazard::CallsInFrom(name, place)
-                if restricted && name.starts_with("pragma_") =>
-            {
-                report(subject.query.span(*place), name, out);
-            }
-            Hazard::Names(..)
-            | Hazard::CallsInFrom(..)
+            Hazard::CallsInFrom(..)
             | Hazard::Calls(..)
-            | Hazard::BareTable(_)
             | Hazard::Statement(_)
             | Hazard::Writes(..)
             | Hazard::Locks(_) => {}
@@ -58,22 +55,40 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
 }
 
+fn may_read(context: &Context<'_>, parts: &[&str], listed: bool) -> bool {
+    let Some((name, before)) = parts.split_last() else { return true };
+    let (dialect, schema) = (context.dialect, before.last().copied());
+    // `FROM ONLY t` hides the table's name from the parser.
+    let only = parts.len() == 1 && name.eq_ignore_ascii_case("only") && dialect.reserved.contains("only");
+    let cut_off = dialect.longest_name > 0 && parts.iter().any(|p| p.len() > dialect.longest_name);
+    context.policy.allows_table(parts)
+        && !only
+        && !cut_off
+        && !is_secret(dialect, schema, name)
+        && (listed || !is_file(dialect, schema, name))
+}
+
 /// Passwords, keys and settings of the server.
 fn is_secret(dialect: &Dialect, schema: Option<&str>, name: &str) -> bool {
     dialect.secret_tables.iter().any(|secret| match secret.split_once('.') {
-        Some((s, t)) => t.eq_ignore_ascii_case(name) && schema.is_some_and(|x| x.eq_ignore_ascii_case(s)),
+        Some((s, t)) => (t == "*" || t.eq_ignore_ascii_case(name)) && schema.is_some_and(|x| x.eq_ignore_ascii_case(s)),
         None => secret.eq_ignore_ascii_case(name),
     })
 }
 
-/// Some engines read `parquet.`/path`` or '/path/file.csv' as a table.
+/// Some engines read `parquet.`/path`` or 'file.csv' as a table.
 fn is_file(dialect: &Dialect, schema: Option<&str>, name: &str) -> bool {
-    name.contains(['/', '\\']) || schema.is_some_and(|s| dialect.file_schemas.iter().any(|f| f.eq_ignore_ascii_case(s)))
+    let lower = name.to_lowercase();
+    let ending = [
+        ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".avro", ".arrow", ".orc", ".txt", ".gz", ".db",
+        ".sqlite",
+    ];
+    name.contains(['/', '\\', ':'])
+        || ending.iter().any(|e| lower.ends_with(e))
+        || schema.is_some_and(|s| dialect.file_schemas.iter().any(|f| f.eq_ignore_ascii_case(s)))
 }
 
-fn report(span: Span, name: &str, out: &mut Vec<Finding>) {
-    out.push(
-        Finding::new("protected-table", Severity::Error, span, name, format!("the table `{name}` may not be read"))
-            .advise(format!("The table {name} may not be read; answer from other tables.")),
-    );
+fn finding(span: Span, name: &str) -> Finding {
+    Finding::new("protected-table", Severity::Error, span, name, format!("the table `{name}` may not be read"))
+        .advise(format!("The table {name} may not be read; answer from other tables."))
 }
