@@ -43,6 +43,8 @@ fn finding(name: &str, lines: &Lines<'_>, finding: &Finding, color: bool) -> Str
         group = group.element(Level::HELP.message(format!("write `{}`", one_line(suggestion))));
     } else if let Some(fix) = finding.fixes.first() {
         group = group.element(Level::HELP.message(one_line(&fix.why)));
+    } else if finding.severity == Severity::Error && !finding.advice.is_empty() {
+        group = group.element(Level::HELP.message(one_line(&finding.advice)));
     }
     for fact in &finding.evidence {
         group = group.element(Level::NOTE.message(one_line(fact)));

@@ -18,13 +18,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use querymend_sql::{Approved, Cell, Dialect, EngineError, Rows, Schema, dialect};
+use querymend_sql::{Approved, Cell, Dialect, EngineError, Policy, Rows, Schema, dialect};
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection, Statement};
 
 use self::file::{DatabaseFile, State};
+use self::lock::House;
 use self::stop::{Stop, StopOnDrop};
 use crate::{Answer, Cancel, Engine, Error, Limits};
 
@@ -54,6 +55,7 @@ struct Shared {
 /// A connection, and how the file looked when it was opened.
 struct Held {
     connection: Connection,
+    house: House,
     state: State,
 }
 
@@ -78,13 +80,16 @@ impl Sqlite {
         &self,
         limits: &Limits,
         cancel: &Cancel,
+        policy: Option<Policy>,
         work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error> + Send + 'static,
     ) -> Answer<'_, T> {
         let shared = Arc::clone(&self.shared);
         let stop = Stop::new(limits.time, cancel.clone());
         Box::pin(async move {
             let guard = StopOnDrop(stop.clone());
-            let work = move || match catch_unwind(AssertUnwindSafe(|| shared.with_connection(&stop, &work))) {
+            let work = move || match catch_unwind(AssertUnwindSafe(|| {
+                shared.with_connection(&stop, policy.as_ref(), &work)
+            })) {
                 Ok(outcome) => outcome,
                 Err(_) => Err(Error::Internal("the SQLite engine stumbled over this query".into())),
             };
@@ -113,7 +118,7 @@ impl Engine for Sqlite {
 
     fn schema(&self) -> Answer<'_, Schema> {
         let samples = self.samples;
-        self.run(&Limits::default(), &Cancel::new(), move |connection, file| {
+        self.run(&Limits::default(), &Cancel::new(), None, move |connection, file| {
             introspect::schema(connection, file, samples)
         })
     }
@@ -123,7 +128,7 @@ impl Engine for Sqlite {
             return Box::pin(async { Err(error) });
         }
         let sql = query.sql().to_string();
-        self.run(&Limits::default(), &Cancel::new(), move |connection, file| {
+        self.run(&Limits::default(), &Cancel::new(), restricting(query), move |connection, file| {
             prepare(connection, file, &sql).map(|_| ())
         })
     }
@@ -134,11 +139,11 @@ impl Engine for Sqlite {
         }
         let sql = query.sql().to_string();
         let caps = limits.clone();
-        self.run(limits, cancel, move |connection, file| execute(connection, file, &sql, &caps))
+        self.run(limits, cancel, restricting(query), move |connection, file| execute(connection, file, &sql, &caps))
     }
 
     fn test_connection(&self) -> Answer<'_, ()> {
-        self.run(&Limits::default(), &Cancel::new(), |connection, file| {
+        self.run(&Limits::default(), &Cancel::new(), None, |connection, file| {
             let read = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
             read.map_err(|error| refusal::meaning(error, file))
         })
@@ -153,6 +158,7 @@ impl Shared {
     fn with_connection<T>(
         &self,
         stop: &Stop,
+        policy: Option<&Policy>,
         work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error>,
     ) -> Result<T, Error> {
         for _ in 0..3 {
@@ -160,6 +166,7 @@ impl Shared {
                 return Err(error);
             }
             let mut held = self.take(stop)?;
+            *held.house.lock().unwrap_or_else(PoisonError::into_inner) = policy.cloned();
             stop.watch(&mut held.connection, INSTRUCTIONS).map_err(|error| refusal::meaning(error, &self.file))?;
             let outcome = match work(&held.connection, &self.file) {
                 // SQLite only knows that it was interrupted; the clock and the flags know why.
@@ -189,7 +196,10 @@ impl Shared {
         };
         let held = match warm {
             Some(held) => held,
-            None => Held { connection: self.file.connect(&state, patience)?, state },
+            None => {
+                let (connection, house) = self.file.connect(&state, patience)?;
+                Held { connection, house, state }
+            }
         };
         held.connection.busy_timeout(patience).map_err(|error| refusal::meaning(error, &self.file))?;
         Ok(held)
@@ -201,6 +211,11 @@ impl Shared {
             idle.push(held);
         }
     }
+}
+
+/// The policy of a query, if it keeps tables from being read.
+fn restricting(query: &Approved) -> Option<Policy> {
+    query.policy().restricts_tables().then(|| query.policy().clone())
 }
 
 /// Prepares the one statement of the text, and makes sure that it is one and only reads.

@@ -466,3 +466,48 @@ async fn f11_samples_are_read_only_when_asked_for() {
     let with = Sqlite::open(&file).unwrap().introspect_samples(2).schema().await.unwrap();
     assert_eq!(samples(with), [vec!["x", "y"], vec![], vec!["ok"]]);
 }
+
+#[tokio::test]
+async fn c01_a_denied_table_is_denied_behind_a_view_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("views.db");
+    let writer = rusqlite::Connection::open(&path).unwrap();
+    writer
+        .execute_batch("CREATE TABLE secret (pw); INSERT INTO secret VALUES (42); CREATE VIEW v AS SELECT pw FROM secret; CREATE TABLE t (a);")
+        .unwrap();
+    drop(writer);
+    let engine = querymend_engine::open(path.to_str().unwrap()).unwrap();
+    let schema = engine.schema().await.unwrap();
+    let ask = async |policy: Policy| {
+        let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
+        let approved = review("SELECT pw FROM v", &context).approve().unwrap();
+        engine.execute(&approved, &Limits::default(), &Cancel::new()).await
+    };
+    assert!(
+        ask(Policy { deny_tables: vec!["secret".into()], ..Policy::default() }).await.is_err(),
+        "the view shows a denied table"
+    );
+    assert_eq!(ask(Policy::default()).await.unwrap().rows.len(), 1, "a policy does not outlive its query");
+    assert_eq!(
+        ask(Policy { allow_tables: Some(vec!["v".into()]), ..Policy::default() }).await.unwrap().rows.len(),
+        1,
+        "an allowed view may read its tables"
+    );
+}
+
+#[tokio::test]
+async fn hidden_columns_of_full_text_tables_can_be_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fts.db");
+    let writer = rusqlite::Connection::open(&path).unwrap();
+    writer.execute_batch("CREATE VIRTUAL TABLE ft USING fts5(body); INSERT INTO ft VALUES ('hello world');").unwrap();
+    drop(writer);
+    let engine = querymend_engine::open(path.to_str().unwrap()).unwrap();
+    let schema = engine.schema().await.unwrap();
+    let policy = Policy::default();
+    let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
+    let reviewed = review("SELECT body, rank FROM ft WHERE ft MATCH 'hello' ORDER BY rank", &context);
+    assert!(reviewed.is_clean(), "{:?}", reviewed.findings);
+    let rows = engine.execute(&reviewed.approve().unwrap(), &Limits::default(), &Cancel::new()).await.unwrap();
+    assert_eq!(rows.rows.len(), 1);
+}

@@ -81,6 +81,21 @@ fn quote_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
+/// The text in lower case with quoted text and comments blanked out, so that words are found where they are code. Places stay.
+pub(crate) fn code_only(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for piece in pieces(text) {
+        let part = &text[piece.start..piece.end];
+        match piece.kind {
+            PieceKind::Code | PieceKind::Semicolon => out.push_str(&part.to_ascii_lowercase()),
+            PieceKind::Quoted | PieceKind::LineComment | PieceKind::BlockComment => {
+                out.extend(std::iter::repeat_n(' ', part.len()))
+            }
+        }
+    }
+    out
+}
+
 /// Where each statement of a script begins, behind white space and comments.
 pub(crate) fn statement_starts(text: &str) -> Vec<usize> {
     let mut starts = Vec::new();

@@ -1,5 +1,7 @@
 //! Text in; findings, a verdict and, where nothing is wrong, permission to run out.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::dialect::Dialect;
@@ -60,6 +62,7 @@ pub struct Review {
     pub extracted: Extracted,
     dialect: &'static Dialect,
     ready: Option<String>,
+    policy: Arc<Policy>,
 }
 
 /// A query that may be sent to a database. Only [`Review::approve`] makes one.
@@ -67,6 +70,7 @@ pub struct Review {
 pub struct Approved {
     sql: String,
     dialect: &'static Dialect,
+    policy: Arc<Policy>,
 }
 
 impl Approved {
@@ -78,6 +82,12 @@ impl Approved {
     /// The dialect it was approved for.
     pub fn dialect(&self) -> &'static Dialect {
         self.dialect
+    }
+
+    /// The policy it was approved under. An engine that learns which tables a query really reads, behind views for example,
+    /// holds them against it.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
     }
 }
 
@@ -104,7 +114,7 @@ impl Review {
     /// harmless, not that it will run: see [`Review::is_clean`].
     pub fn approve(&self) -> Result<Approved, Refused> {
         match &self.ready {
-            Some(sql) => Ok(Approved { sql: sql.clone(), dialect: self.dialect }),
+            Some(sql) => Ok(Approved { sql: sql.clone(), dialect: self.dialect, policy: Arc::clone(&self.policy) }),
             None => Err(Refused {
                 errors: self.findings.iter().filter(|f| f.severity == Severity::Error).cloned().collect(),
             }),
@@ -162,7 +172,8 @@ fn review_here(text: &str, context: &Context<'_>) -> Review {
     findings.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
     let ready = if safe { sendable(&query, context.dialect) } else { None };
     let extracted = extract(&query, &facts, context);
-    Review { source: query.source, findings, extracted, dialect: context.dialect, ready }
+    let policy = Arc::new(context.policy.clone());
+    Review { source: query.source, findings, extracted, dialect: context.dialect, ready, policy }
 }
 
 /// What is sent, if it is made of the very tokens that were reviewed. It always should be; if not, nothing is sent.

@@ -173,6 +173,9 @@ pub struct Table {
     /// What the database says about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// Columns that can be named but are not part of `*`, such as the `rank` of a full-text table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
 }
 
 impl Table {

@@ -56,6 +56,8 @@ error[writes-data]: DELETE is not allowed: only questions (SELECT) are answered
   |
 1 | DELETE FROM
   | ^^^^^^
+  |
+  = help: DELETE is refused. Write one SELECT that only reads.
 "
     );
     assert_eq!(ended.code, 1);

@@ -18,7 +18,7 @@ fn canary(folder: &Path) -> Sqlite {
 /// What `Engine::execute` does with an approved query.
 fn send(engine: &Sqlite, sql: &str) -> Result<Rows, Error> {
     let stop = Stop::new(Duration::from_secs(10), Cancel::new());
-    engine.shared.with_connection(&stop, |connection, file| execute(connection, file, sql, &Limits::default()))
+    engine.shared.with_connection(&stop, None, |connection, file| execute(connection, file, sql, &Limits::default()))
 }
 
 fn names_in(folder: &Path) -> Vec<String> {

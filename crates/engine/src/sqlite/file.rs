@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::lock::House;
 use super::{lock, refusal};
 use crate::Error;
 
@@ -96,7 +97,7 @@ impl DatabaseFile {
     }
 
     /// A new connection, locked down.
-    pub(super) fn connect(&self, state: &State, patience: Duration) -> Result<Connection, Error> {
+    pub(super) fn connect(&self, state: &State, patience: Duration) -> Result<(Connection, House), Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = if state.is_unlocked() {
             Connection::open_with_flags(immutable(&self.path), flags | OpenFlags::SQLITE_OPEN_URI)
@@ -105,8 +106,8 @@ impl DatabaseFile {
         };
         let ready = opened.and_then(|mut connection| {
             connection.busy_timeout(patience)?;
-            lock::lock_down(&mut connection)?;
-            Ok(connection)
+            let house = lock::lock_down(&mut connection)?;
+            Ok((connection, house))
         });
         ready.map_err(|error| refusal::meaning(error, self))
     }

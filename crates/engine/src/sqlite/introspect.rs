@@ -75,6 +75,8 @@ fn table(connection: &Connection, name: &str, kind: TableKind) -> Result<Option<
         column.nullable = row.get::<_, i64>(2)? == 0;
         Ok((column, row.get::<_, i64>(3)?))
     });
+    let hidden = "SELECT name FROM pragma_table_xinfo(?1, 'main') WHERE hidden = 1 ORDER BY cid";
+    let hidden = collect(connection, hidden, [name], |row| text(row, 0)).unwrap_or_default();
     let columns = match columns {
         Ok(columns) if !columns.is_empty() => columns,
         Err(error) if is_of_the_file(&error) => return Err(error),
@@ -88,6 +90,7 @@ fn table(connection: &Connection, name: &str, kind: TableKind) -> Result<Option<
         kind,
         primary_key: key.into_iter().map(|(_, column)| column).collect(),
         columns: columns.into_iter().map(|(column, _)| column).collect(),
+        hidden: hidden.into_iter().flatten().collect(),
         ..Table::default()
     };
     if kind == TableKind::View {

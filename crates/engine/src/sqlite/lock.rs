@@ -4,6 +4,9 @@
 //! authorizer knows only reading: it also refuses what would change the connection itself (settings, transactions,
 //! attached and temporary databases), so that one query cannot prepare the ground for the next.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
+use querymend_sql::Policy;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
@@ -46,12 +49,35 @@ const READING_PRAGMAS: &[&str] = &[
 /// Pragmas that read when they stand alone and write when they are given a value. Full-text tables ask for them.
 const READING_WITHOUT_VALUE: &[&str] = &["data_version", "encoding", "page_size", "user_version"];
 
+/// The policy of the query that a connection works on now. SQLite names the tables behind views, which the critic does not
+/// see.
+pub(super) type House = Arc<Mutex<Option<Policy>>>;
+
 /// Locks a fresh connection down. This is also the first time that the file is read.
-pub(super) fn lock_down(connection: &mut Connection) -> Result<()> {
+pub(super) fn lock_down(connection: &mut Connection) -> Result<House> {
     settings(connection)?;
     limits(connection)?;
     connect_virtual_tables(connection)?;
-    connection.authorizer(Some(|context: AuthContext<'_>| permission(context.action)))
+    let house = House::default();
+    let asked = Arc::clone(&house);
+    connection.authorizer(Some(move |context: AuthContext<'_>| {
+        let policy = asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if policy.as_ref().is_some_and(|p| !may_read(p, &context)) {
+            Authorization::Deny
+        } else {
+            permission(context.action)
+        }
+    }))?;
+    Ok(house)
+}
+
+/// A denied table is denied behind every view; what an allowed view reads is allowed.
+fn may_read(policy: &Policy, context: &AuthContext<'_>) -> bool {
+    let AuthAction::Read { table_name, .. } = context.action else { return true };
+    let denied = !Policy { allow_tables: None, ..policy.clone() }.allows_table(&[table_name]);
+    let allowed =
+        policy.allows_table(&[table_name]) || context.accessor.is_some_and(|view| policy.allows_table(&[view]));
+    !denied && allowed
 }
 
 fn settings(connection: &Connection) -> Result<()> {

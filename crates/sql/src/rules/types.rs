@@ -28,13 +28,26 @@ pub(super) fn compares(operator: &BinaryOperator) -> bool {
 
 /// Where an expression stands, with the closing parentheses that the parser's own places leave out: `COUNT(*)`, not `COUNT`.
 pub(super) fn span_of(query: &Query, node: &Expr) -> Span {
-    let span = query.span(place(node));
+    let span = closed(query, query.span(place(node)));
     let text = &query.source;
     let mut end = span.end.min(text.len());
     let mut open = parentheses(query.text(span));
     if open == 0 && matches!(node, Expr::Function(_)) && text[end..].starts_with('(') {
         (open, end) = (1, end + 1);
     }
+    while open > 0 {
+        let Some(close) = text[end..].find(')') else { return span };
+        open += parentheses(&text[end..end + close + 1]);
+        end += close + 1;
+    }
+    Span::new(span.start, end)
+}
+
+/// A span that takes in the parentheses that close what opens in it.
+pub(super) fn closed(query: &Query, span: Span) -> Span {
+    let text = &query.source;
+    let mut end = span.end.min(text.len());
+    let mut open = parentheses(query.text(span));
     while open > 0 {
         let Some(close) = text[end..].find(')') else { return span };
         open += parentheses(&text[end..end + close + 1]);

@@ -163,6 +163,7 @@ impl<'a> Resolver<'a> {
         match &self.facts.sources[source].columns {
             Columns::Table(table) => match table.columns.iter().position(|c| self.same(name, &c.name)) {
                 Some(i) => Found::Yes(i),
+                None if table.hidden.iter().any(|h| self.same(name, h)) => Found::Maybe,
                 None => Found::No,
             },
             Columns::Listed(outputs) => {

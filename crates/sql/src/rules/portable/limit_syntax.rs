@@ -4,6 +4,7 @@ use sqlparser::ast::{LimitClause, Spanned};
 
 use crate::dialect::LimitSyntax;
 use crate::finding::{Finding, Severity, Span};
+use crate::pieces::code_only;
 use crate::query::Failure;
 use crate::rules::{Rule, Subject};
 use crate::scope::query_of;
@@ -26,7 +27,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
     let Some(query) = subject.query.statements.first().and_then(query_of) else { return };
     if query.fetch.is_some() && !limit.fetch {
-        let start = source.to_ascii_lowercase().rfind("fetch");
+        let start = code_only(source).rfind("fetch");
         let span = start.map_or(subject.query.span(query.span()), |s| Span::new(s, s + "fetch".len()));
         out.push(finding(subject, span, "FETCH FIRST n ROWS ONLY", "LIMIT n"));
     }
@@ -65,14 +66,13 @@ fn finding(subject: &Subject<'_>, span: Span, used: &str, right: &str) -> Findin
 
 /// `SELECT TOP 5` or `SELECT DISTINCT TOP (5)`.
 fn top(text: &str) -> Option<Span> {
-    let lower = text.to_ascii_lowercase();
+    let lower = code_only(text);
     lower.match_indices("top").map(|(i, _)| i).find_map(|i| {
         let before = lower[..i].trim_end();
         let after = lower[i + 3..].trim_start().trim_start_matches('(').trim_start();
         let number = after.starts_with(|c: char| c.is_ascii_digit());
         let spaced = lower[i + 3..].starts_with([' ', '(', '\n']) && before.len() < i;
-        let in_text = before.matches('\'').count() % 2 == 1;
         let leads = before.ends_with("select") || before.ends_with("distinct");
-        (leads && number && spaced && !in_text).then(|| Span::new(i, i + 3))
+        (leads && number && spaced).then(|| Span::new(i, i + 3))
     })
 }

@@ -22,17 +22,27 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             .map(|o| o.left.touches | o.right.touches)
             .filter(|t| t.count_ones() > 1)
             .collect();
-        for (n, &s) in block.sources.iter().enumerate().skip(1) {
+        // What has a condition of its own, or cannot multiply, hangs together with what stands before it.
+        let mut groups: Vec<u64> = Vec::new();
+        for &s in &block.sources {
             let source = &facts.sources[s];
-            let free =
-                matches!(source.join, JoinKind::Comma | JoinKind::Inner) && !source.has_condition && !source.single_row;
-            let before: u64 = block.sources[..n].iter().map(|&b| 1u64 << b).sum();
-            let one_row_before = block.sources[..n].iter().all(|&b| facts.sources[b].single_row);
-            let everything: u64 = block.sources.iter().map(|&b| 1u64 << b).sum();
-            let tied = ties.iter().any(|t| t & (1 << s) != 0 && t & (everything & !(1 << s)) != 0);
-            if !free || tied || one_row_before || before == 0 || block.merged_any(facts, s) {
-                continue;
+            let free = matches!(source.join, JoinKind::First | JoinKind::Comma | JoinKind::Inner)
+                && !source.has_condition
+                && !source.single_row
+                && !block.merged_any(facts, s);
+            groups.push(1 << s);
+            if !free {
+                merge(&mut groups, u64::MAX);
             }
+        }
+        ties.iter().for_each(|tie| merge(&mut groups, *tie));
+        // The rows of the largest group were meant; the others multiply them.
+        let Some(largest) = groups.iter().copied().max_by_key(|g| (g.count_ones(), std::cmp::Reverse(*g))) else {
+            continue;
+        };
+        for group in groups.iter().filter(|g| **g != largest) {
+            let s = group.trailing_zeros() as usize;
+            let source = &facts.sources[s];
             let name = source.called();
             out.push(
                 Finding::new(
@@ -48,6 +58,15 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 }),
             );
         }
+    }
+}
+
+/// Makes one group of all that a condition mentions.
+fn merge(groups: &mut Vec<u64>, tie: u64) {
+    let (tied, apart): (Vec<u64>, Vec<u64>) = groups.iter().partition(|g| **g & tie != 0);
+    *groups = apart;
+    if !tied.is_empty() {
+        groups.push(tied.iter().fold(0, |a, b| a | b));
     }
 }
 

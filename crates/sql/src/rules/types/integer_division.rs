@@ -19,7 +19,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             continue;
         }
         let left = types::span_of(subject.query, operation.left_node);
-        let span = left.join(types::span_of(subject.query, operation.right_node));
+        let span = types::closed(subject.query, left.join(types::span_of(subject.query, operation.right_node)));
         out.push(
             Finding::new(
                 "integer-division",
