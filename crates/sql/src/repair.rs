@@ -126,8 +126,9 @@ fn state(request: &Request<'_>, text: String, applied: Vec<Applied>, cost: usize
     let context = Context { question: request.question, ..request.context };
     let review = review(&text, &context);
     let errors = review.findings.iter().filter(|f| f.severity == Severity::Error).count();
-    // Text that does not parse has one finding and may hide many.
-    let errors = if broken(&review) { errors + 100 } else { errors };
+    // Text that does not parse, or several statements, have one finding and may hide many.
+    let several = review.findings.iter().any(|f| f.code == "many-statements");
+    let errors = errors + if broken(&review) { 100 } else { 50 * usize::from(several) };
     State { text, applied, review, errors, cost }
 }
 

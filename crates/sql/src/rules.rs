@@ -100,6 +100,7 @@ pub static RULES: &[&Rule] = &[
     &names::alias_reference::RULE,
     &names::unknown_function::RULE,
     &names::wrong_argument_count::RULE,
+    &names::unquoted_name::RULE,
     &names::reserved_word::RULE,
     &names::wrong_quotes::RULE,
     // Types.

@@ -73,7 +73,9 @@ impl ErrorType {
     /// The family of a finding code.
     pub fn of(code: &str) -> ErrorType {
         match code {
-            "syntax-error" | "reserved-word" | "wrong-quotes" | "limit-syntax" => ErrorType::SyntaxError,
+            "syntax-error" | "unquoted-name" | "reserved-word" | "wrong-quotes" | "limit-syntax" => {
+                ErrorType::SyntaxError
+            }
             "unknown-table" | "unknown-schema" => ErrorType::TableNotFound,
             "unknown-column" | "unknown-alias" | "alias-reference" => ErrorType::ColumnNotFound,
             "ambiguous-column" => ErrorType::AmbiguousColumn,

@@ -8,6 +8,7 @@ pub mod unknown_alias;
 pub mod unknown_column;
 pub mod unknown_function;
 pub mod unknown_table;
+pub mod unquoted_name;
 pub mod wrong_argument_count;
 pub mod wrong_quotes;
 

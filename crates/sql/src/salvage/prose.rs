@@ -71,7 +71,9 @@ pub(super) const PHRASES: &[&str] = &[
 
 /// Whether text that would be cut away looks like another statement. It is then not cut: the reviewer must see it.
 pub(super) fn hides_a_statement(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
+    // A comment does nothing, whatever it says.
+    let code = pieces(text).filter(|p| p.kind != PieceKind::BlockComment).map(|p| &text[p.start..p.end]);
+    let lower = code.collect::<String>().to_ascii_lowercase();
     let begins = lower.split(['\n', ';']).any(|line| {
         let line = line
             .trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '(' | '-' | '*' | '>' | '`' | '#' | '/'));

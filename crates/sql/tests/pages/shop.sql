@@ -35,3 +35,7 @@ CREATE TABLE reviews (
     "order" INTEGER,
     "reviewText" TEXT
 );
+CREATE TABLE price_list (
+    "Item Name" TEXT,
+    "Net Price (EUR)" DECIMAL(10, 2)
+);

@@ -39,17 +39,31 @@ pub(super) fn for_qualifier(reference: &Reference<'_>, subject: &Subject<'_>) ->
     let facts = subject.facts;
     let Some(qualifier) = reference.qualifier else { return Vec::new() };
     let span = subject.query.span(reference.place);
+    let partner = mend::partner(subject, reference);
     for source in facts.visible(reference.block) {
         let table = facts.sources[source].table();
         let is_table = table.is_some_and(|t| t.name.eq_ignore_ascii_case(&qualifier.value));
         if is_table && let Some(text) = requalified(reference, source, subject) {
             let why = format!("`{}` is called `{}` here", qualifier.value, facts.sources[source].called());
-            ways.push(Way { fix: mend::replace(span, text, Applicability::Safe, why), doubt: 0 });
+            // A condition that no key backs may have meant another table.
+            let misfit = partner.map_or(0, |p| mend::misfit(subject, Some(p), source, &reference.name.value));
+            let applicability = if misfit == 0 { Applicability::Safe } else { Applicability::Likely };
+            ways.push(Way { fix: mend::replace(span, text, applicability, why), doubt: misfit });
         }
     }
-    if ways.is_empty() && !reference.wildcard {
+    if !reference.wildcard && (ways.is_empty() || partner.is_some()) {
+        let renamed = ways.len();
         other_sources(reference, None, subject, &mut ways);
-        unjoined_tables(reference, Some(&qualifier.value), subject, &mut ways);
+        // The alias stands for some table, and that it is this one is a guess.
+        for way in &mut ways[renamed..] {
+            way.fix.applicability = Applicability::Likely;
+            if renamed > 0 && way.doubt >= 9 {
+                way.doubt -= 8;
+            }
+        }
+        if renamed == 0 {
+            unjoined_tables(reference, Some(&qualifier.value), subject, &mut ways);
+        }
     }
     ranked(ways)
 }
@@ -178,10 +192,8 @@ fn foreign_keys(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Su
             };
             let why = format!("`{}.{own}` holds the `{there}` of `{}`", table.name, key.table);
             let doubt = misfit + 1 + usize::from(key.inferred) * 2;
-            ways.push(Way {
-                fix: mend::replace(subject.query.span(reference.place), text, Applicability::Safe, why),
-                doubt,
-            });
+            let applicability = if key.inferred { Applicability::Likely } else { Applicability::Safe };
+            ways.push(Way { fix: mend::replace(subject.query.span(reference.place), text, applicability, why), doubt });
         }
     }
 }

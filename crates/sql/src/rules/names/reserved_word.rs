@@ -24,7 +24,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let start = before.rfind(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(0, |i| i + 1);
     for span in [*at, Span::new(start, before.len())] {
         let word = subject.query.text(span);
-        if dialect.reserved.contains(word) && is_a_name(subject, word) {
+        // `ORDER BY` and `GROUP BY` are what they say.
+        let by = subject.query.source[span.end..].trim_start().get(..2).is_some_and(|w| w.eq_ignore_ascii_case("by"));
+        if dialect.reserved.contains(word) && is_a_name(subject, word) && !by {
             out.push(finding(subject, span, word));
             return;
         }
