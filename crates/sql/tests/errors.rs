@@ -53,3 +53,20 @@ fn l03_names_in_a_message_are_read() {
         ("unknown-table", None, Some("prodcts".into()))
     );
 }
+
+#[test]
+fn l01_l02_a_finding_says_what_where_how_bad_and_what_to_write() {
+    use querymend_sql::{Applicability, Context, Policy, Schema, Severity, dialect, review};
+    let schema = Schema::from_ddl(include_str!("pages/shop.sql"), &dialect::SQLITE).unwrap();
+    let policy = Policy::default();
+    let context = Context { schema: Some(&schema), dialect: &dialect::SQLITE, policy: &policy, question: None };
+    let reviewed = review("SELECT name,\n       prise\nFROM products", &context);
+    let [finding] = reviewed.findings.as_slice() else { panic!("{:?}", reviewed.findings) };
+    assert_eq!((finding.code, finding.severity), ("unknown-column", Severity::Error));
+    assert_eq!(finding.message, "`products` has no column `prise` (did you mean `price`?)");
+    assert_eq!(reviewed.line_column(finding.span.start), (2, 8));
+    assert_eq!(finding.suggestion.as_deref(), Some("price"));
+    assert!(finding.advice.contains("price"), "{}", finding.advice);
+    assert!(finding.fixes[0].applicability <= Applicability::Likely, "{:?}", finding.fixes);
+    assert_eq!(querymend_sql::ErrorType::of(finding.code), querymend_sql::ErrorType::ColumnNotFound);
+}

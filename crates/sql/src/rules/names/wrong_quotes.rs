@@ -2,8 +2,10 @@
 
 use sqlparser::ast::Expr;
 
-use crate::finding::{Finding, Severity, Span};
+use crate::finding::{Applicability, Edit, Finding, Fix, Severity, Span};
+use crate::mend;
 use crate::near::nearest;
+use crate::pieces::{PieceKind, pieces};
 use crate::query::Failure;
 use crate::rules::{Rule, Subject};
 use crate::scope::{Meaning, Reference};
@@ -38,6 +40,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                     format!("double quotes make `{text}` a name, and there is no such column"),
                 )
                 .suggest(Some(literal.clone()))
+                .mend(mend::replace(
+                    span,
+                    literal.clone(),
+                    Applicability::Likely,
+                    "nothing is called like this, and it stands where a value may",
+                ))
                 .advise(format!("Text goes in single quotes: write {literal}.")),
             );
         }
@@ -59,8 +67,31 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 format!("{} does not know backticks: a name is quoted with {}", dialect.name, dialect.quote),
             )
             .suggest(Some(right.clone()))
+            .mend(requoted(subject))
             .advise(format!("{} does not know backticks: write {right}.", dialect.name)),
         );
+    }
+}
+
+/// All names in backticks, in the quotes of the dialect.
+fn requoted(subject: &Subject<'_>) -> Fix {
+    let source = &subject.query.source;
+    let dialect = subject.context.dialect;
+    let quoted = pieces(source)
+        .filter(|p| p.kind == PieceKind::Quoted && source[p.start..].starts_with('`') && p.end > p.start + 2);
+    let edits = quoted.map(|p| {
+        let name = source[p.start + 1..p.end - 1].replace("``", "`");
+        // Where case matters, the schema knows how the name is written.
+        let tables = subject.context.schema.map_or(&[][..], |s| s.tables());
+        let actual = tables.iter().find_map(|t| {
+            t.column(&name).map(|c| c.name.as_str()).or((t.name.eq_ignore_ascii_case(&name)).then_some(&t.name))
+        });
+        Edit { span: Span::new(p.start, p.end), text: dialect.quoted(actual.unwrap_or(&name)) }
+    });
+    Fix {
+        edits: edits.collect(),
+        applicability: Applicability::Safe,
+        why: format!("{} quotes names with {}", dialect.name, dialect.quote),
     }
 }
 

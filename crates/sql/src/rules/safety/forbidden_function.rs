@@ -1,6 +1,7 @@
 #![doc = include_str!("forbidden_function.md")]
 
 use crate::finding::{Finding, Severity};
+use crate::rules::portable::rephrase::rephrase;
 use crate::rules::{Rule, Subject};
 use crate::safety::Hazard;
 
@@ -39,16 +40,21 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         } else {
             continue;
         };
-        out.push(
-            Finding::new(
-                RULE.code,
-                Severity::Error,
-                subject.query.span(*place),
-                name,
-                format!("`{name}` is not allowed: {reason}"),
-            )
-            .advise(format!("The function {name} is refused ({reason}). Answer without it.")),
-        );
+        let mut finding = Finding::new(
+            RULE.code,
+            Severity::Error,
+            subject.query.span(*place),
+            name,
+            format!("`{name}` is not allowed: {reason}"),
+        )
+        .advise(format!("The function {name} is refused ({reason}). Answer without it."));
+        // A function of another dialect is said anew; a dangerous one is not.
+        if known.is_none()
+            && let Some(call) = subject.facts.calls.iter().find(|c| c.place == *place)
+        {
+            finding.fixes.extend(rephrase(call, subject));
+        }
+        out.push(finding);
     }
 }
 

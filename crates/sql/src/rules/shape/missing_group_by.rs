@@ -1,10 +1,12 @@
 #![doc = include_str!("missing_group_by.md")]
 
 use sqlparser::ast::{BinaryOperator, Expr};
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Span as Place;
 
 use crate::dialect::Grouping;
-use crate::finding::{Finding, Severity};
+use crate::finding::{Applicability, Finding, Fix, Severity, Span};
+use crate::mend;
 use crate::rules::{Rule, Subject};
 use crate::scope::{Block, BlockId, Clause, Facts, Meaning, Reference, SourceId, place};
 
@@ -41,10 +43,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 (false, true) => format!("`{name}` must be in GROUP BY or in an aggregate"),
                 (false, false) => format!("`{name}` stands beside an aggregate: GROUP BY is missing"),
             };
-            out.push(
-                Finding::new("missing-group-by", severity, span, &name, message)
-                    .advise(format!("Keep every aggregate, and add {written} to GROUP BY or aggregate it.")),
-            );
+            let mut finding = Finding::new("missing-group-by", severity, span, &name, message)
+                .advise(format!("Keep every aggregate, and add {written} to GROUP BY or aggregate it."));
+            if !loose {
+                finding.fixes.extend(grouped(subject, id, written));
+            }
+            out.push(finding);
         }
     }
 }
@@ -133,4 +137,14 @@ fn determined(subject: &Subject<'_>, fixed: &[(SourceId, usize)], source: Source
     let names: Vec<&str> =
         fixed.iter().filter(|(s, _)| *s == source).map(|(_, c)| table.columns[*c].name.as_str()).collect();
     table.is_unique(&names)
+}
+
+/// The column is added to GROUP BY, or GROUP BY is added with every bare column; every aggregate stays.
+fn grouped(subject: &Subject<'_>, block: BlockId, name: &str) -> Option<Fix> {
+    let stops: Vec<Keyword> =
+        mend::AFTER_FROM.iter().copied().filter(|k| !matches!(k, Keyword::WHERE | Keyword::GROUP)).collect();
+    let end = mend::clause_end(subject, subject.facts.blocks[block].from, &stops)?;
+    let text = if subject.facts.blocks[block].grouped { format!(", {name}") } else { format!(" GROUP BY {name}") };
+    let why = "every column that is not aggregated must be in GROUP BY";
+    Some(mend::replace(Span::new(end, end), text, Applicability::Likely, why))
 }

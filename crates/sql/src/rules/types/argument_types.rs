@@ -2,9 +2,11 @@
 
 use sqlparser::ast::BinaryOperator;
 
-use crate::finding::{Finding, Severity};
+use crate::finding::{Applicability, Finding, Fix, Severity};
+use crate::mend;
 use crate::rules::{Rule, Subject, types};
 use crate::schema::Type;
+use crate::scope::Call;
 
 /// See the page.
 pub static RULE: Rule = Rule { code: "argument-types", group: "types", page: include_str!("argument_types.md"), check };
@@ -27,10 +29,11 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             _ => format!("{name} does not take {}: CAST the argument to a number.", kind.word()),
         };
         let message = format!("{name} of {} is refused by {dialect}", kind.word());
-        out.push(
+        let mut finding =
             Finding::new(RULE.code, Severity::Error, subject.query.span(call.place), &call.lower, message)
-                .advise(advice),
-        );
+                .advise(advice);
+        finding.fixes.extend(cast(call, kind, subject));
+        out.push(finding);
     }
     for operation in subject.facts.operations.iter().filter(|o| *o.operator == BinaryOperator::PGLikeMatch) {
         let kind = operation.left.kind;
@@ -49,9 +52,33 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 format!("LIKE compares text, and `{text}` is of type {kind}"),
             )
             .suggest(Some(format!("CAST({text} AS VARCHAR)")))
+            .mend(mend::replace(
+                span,
+                format!("CAST({text} AS VARCHAR)"),
+                Applicability::Safe,
+                "LIKE compares text, which other engines make of the value themselves",
+            ))
             .advise(format!(
                 "{text} is of type {kind}, not text: compare it as {kind}, or CAST it to text before LIKE."
             )),
         );
+    }
+}
+
+/// A condition counts one where it holds; text is read as a number.
+fn cast(call: &Call<'_>, kind: Type, subject: &Subject<'_>) -> Option<Fix> {
+    let (_, arguments) = mend::call(subject, subject.query.span(call.place))?;
+    let [argument] = arguments.as_slice() else { return None };
+    let text = subject.query.text(*argument).trim();
+    match kind {
+        Type::Boolean => {
+            let why = "engines that add conditions up count one for each that holds";
+            Some(mend::replace(*argument, format!("CASE WHEN {text} THEN 1 ELSE 0 END"), Applicability::Safe, why))
+        }
+        Type::Text => {
+            let why = "the numbers are stored as text";
+            Some(mend::replace(*argument, format!("CAST({text} AS DECIMAL)"), Applicability::Likely, why))
+        }
+        _ => None,
     }
 }

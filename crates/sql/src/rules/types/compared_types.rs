@@ -2,7 +2,8 @@
 
 use sqlparser::ast::{Expr, Spanned, Value as Literal};
 
-use crate::finding::{Finding, Severity};
+use crate::finding::{Applicability, Finding, Fix, Severity};
+use crate::mend;
 use crate::rules::{Rule, Subject, types};
 use crate::schema::Type;
 use crate::scope::{Operation, Value};
@@ -54,20 +55,20 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             true => format!("the subquery gives {rk}"),
             false => format!("`{}` is {rk}", operation.right_node),
         };
-        out.push(
-            Finding::new(
-                "compared-types",
-                Severity::Error,
-                span,
-                subject.query.text(span),
-                format!("`{left}` is {lk} and {right}: {dialect} does not compare them"),
-            )
-            .advise(if l.kind.is_moment() != r.kind.is_moment() && (l.kind.is_numeric() || r.kind.is_numeric()) {
-                format!("{lk} and {rk} cannot be compared: write a date, or compare EXTRACT(YEAR FROM …) with the number.")
-            } else {
-                format!("{lk} and {rk} cannot be compared: CAST one side to the type of the other.")
-            }),
-        );
+        let mut finding = Finding::new(
+            "compared-types",
+            Severity::Error,
+            span,
+            subject.query.text(span),
+            format!("`{left}` is {lk} and {right}: {dialect} does not compare them"),
+        )
+        .advise(if l.kind.is_moment() != r.kind.is_moment() && (l.kind.is_numeric() || r.kind.is_numeric()) {
+            format!("{lk} and {rk} cannot be compared: write a date, or compare EXTRACT(YEAR FROM …) with the number.")
+        } else {
+            format!("{lk} and {rk} cannot be compared: CAST one side to the type of the other.")
+        });
+        finding.fixes.extend(cast(operation, subject));
+        out.push(finding);
     }
 }
 
@@ -83,6 +84,12 @@ fn typed_literal(subject: &Subject<'_>, column: Value<'_>, literal: &str, node: 
     let message = format!("{name} is {kind} and '{literal}' is text: {dialect} does not compare them");
     Finding::new(RULE.code, Severity::Error, subject.query.span(node.span()), literal, message)
         .suggest(Some(right.clone()))
+        .mend(mend::replace(
+            subject.query.span(node.span()),
+            right.clone(),
+            Applicability::Likely,
+            format!("{name} is {kind}, and so is this"),
+        ))
         .advise(format!("{} is {kind}: write {right}, not the text '{literal}'.", name.trim_matches('`')))
 }
 
@@ -122,4 +129,27 @@ fn column_and_text<'a>(o: &Operation<'a>) -> Option<(Value<'a>, &'a str, &'a Exp
 fn name_of(subject: &Subject<'_>, value: Value<'_>) -> String {
     let Some((source, i)) = value.column else { return "it".into() };
     subject.facts.sources[source].column_names().get(i).map_or("it".into(), |n| format!("`{n}`"))
+}
+
+/// A number that is compared with text is written as text; a numeric column is cast.
+fn cast(operation: &Operation<'_>, subject: &Subject<'_>) -> Option<Fix> {
+    let sides = [(operation.left, operation.left_node), (operation.right, operation.right_node)];
+    let text = sides.iter().any(|(v, _)| v.kind == Type::Text);
+    let (value, node) = sides.iter().find(|(v, _)| v.kind.is_numeric()).filter(|_| text)?;
+    let span = types::span_of(subject.query, node);
+    let written = subject.query.text(span);
+    Some(match value.literal {
+        Some(_) => mend::replace(
+            span,
+            format!("'{written}'"),
+            Applicability::Safe,
+            "the column holds text, so the number is compared as text",
+        ),
+        None => mend::replace(
+            span,
+            format!("CAST({written} AS VARCHAR)"),
+            Applicability::Likely,
+            "one side is text, so the other is compared as text",
+        ),
+    })
 }
