@@ -109,8 +109,35 @@ fn links<'a>(schema: &'a Schema, table: &'a Table) -> Vec<Link<'a>> {
             }
         }
     }
+    // Tables that no key ties may still share a column that identifies something: `uuid`, `set_code`.
+    for other in schema.tables().iter().filter(|o| !same(o, table)) {
+        if out.iter().any(|l| same(l.to, other)) {
+            continue;
+        }
+        let shared = table.columns.iter().filter(|c| identifies(&c.name)).find_map(|c| {
+            let there = other.columns.iter().find(|o| o.name.eq_ignore_ascii_case(&c.name) && o.kind() == c.kind())?;
+            Some((c.name.as_str(), there.name.as_str()))
+        });
+        if let Some((here, there)) = shared {
+            out.push(Link {
+                from: table,
+                to: other,
+                columns: vec![(here, there)],
+                inferred: true,
+                multiplies: !other.is_unique(&[there]),
+            });
+        }
+    }
     out.sort_by_key(|l| l.inferred);
     out
+}
+
+/// Whether a column's name says that it tells things apart, and which things.
+fn identifies(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    ["id", "code", "key", "uuid", "number"].iter().any(|e| lower.ends_with(e))
+        && lower.len() > 3
+        && !["code", "number"].contains(&lower.as_str())
 }
 
 /// A key without named columns on the other side means its primary key.
