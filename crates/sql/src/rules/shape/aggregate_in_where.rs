@@ -44,6 +44,18 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         }
         out.push(finding);
     }
+    for call in facts
+        .calls
+        .iter()
+        .filter(|c| c.window && matches!(c.clause, Clause::Where | Clause::On | Clause::GroupBy | Clause::Having))
+    {
+        let (name, clause) = (call.lower.to_uppercase(), call.clause.word());
+        let message = format!("{name} OVER (…) cannot be used in {clause}: windows are looked at last");
+        out.push(
+            Finding::new("aggregate-in-where", Severity::Error, subject.query.span(call.place), &call.lower, message)
+                .advise(format!("Compute {name} OVER (…) in a subquery, then filter its result outside.")),
+        );
+    }
     for reference in &facts.references {
         let Meaning::Alias(item) = reference.meaning else { continue };
         let misplaced = matches!(reference.clause, Clause::Where | Clause::On | Clause::GroupBy);
