@@ -17,7 +17,11 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let misplaced = matches!(call.clause, Clause::Where | Clause::On | Clause::GroupBy);
         // An aggregate over columns of an outer query belongs to that query, wherever it stands.
         let outer = call.argument.column.is_some_and(|(s, _)| Some(facts.sources[s].block) != call.block);
-        if outer || !(misplaced || call.nested) {
+        // Without groups there is nothing to sort by an aggregate, unless the query is one aggregate as a whole.
+        let lonely = call.clause == Clause::OrderBy
+            && call.block.is_some_and(|b| !facts.blocks[b].grouped)
+            && !facts.calls.iter().any(|c| c.aggregate && c.block == call.block && c.clause != Clause::OrderBy);
+        if outer || !(misplaced || call.nested || lonely) {
             continue;
         }
         let name = call.lower.to_uppercase();
@@ -26,6 +30,11 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             (
                 format!("{name} stands inside another aggregate"),
                 format!("Compute {name} in a subquery, then aggregate its result."),
+            )
+        } else if lonely {
+            (
+                format!("{name} sorts rows that are not grouped"),
+                format!("Sort by the column itself, or add GROUP BY before sorting by {name}."),
             )
         } else if call.clause == Clause::GroupBy {
             (format!("{name} cannot be used in GROUP BY"), "Group by plain columns, not by aggregates.".to_string())
