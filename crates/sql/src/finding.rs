@@ -23,7 +23,8 @@ impl Span {
     }
 }
 
-/// How bad a finding is. Only an error keeps a query from the database.
+/// How bad a finding is. An error of the safety rules keeps a query from the database; any other error says that the database
+/// would refuse it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {

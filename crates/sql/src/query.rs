@@ -159,13 +159,6 @@ impl Query {
         self.source.get(span.start..span.end).unwrap_or("")
     }
 
-    /// Line and column, both from 1, of a byte of the given text.
-    pub fn line_column(&self, offset: usize) -> (usize, usize) {
-        let before = &self.source[..floor(&self.source, offset)];
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
-    }
-
     fn offset(&self, location: Location) -> usize {
         let line = (location.line as usize).saturating_sub(1);
         let Some(&start) = self.lines.get(line) else { return self.sql.len() };
@@ -200,6 +193,13 @@ impl Query {
         let len = word.max(rest.chars().next().map_or(0, char::len_utf8));
         Span::new(self.to_source(start), self.to_source(start + len))
     }
+}
+
+/// Line and column, both from 1, of a byte of a text.
+pub(crate) fn line_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text[..floor(text, offset)];
+    let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
 fn floor(text: &str, mut offset: usize) -> usize {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::dialect::Dialect;
 use crate::finding::{Finding, Severity, Span};
 use crate::policy::Policy;
-use crate::query::{Failure, Query};
+use crate::query::{Failure, Query, line_column};
 use crate::rules::{RULES, Subject};
 use crate::schema::Schema;
 use crate::scope::{self, Facts, TableMeaning};
@@ -128,13 +128,7 @@ impl Review {
 
     /// Line and column, both from 1, of a byte of the text.
     pub fn line_column(&self, offset: usize) -> (usize, usize) {
-        let mut end = offset.min(self.source.len());
-        while !self.source.is_char_boundary(end) {
-            end -= 1;
-        }
-        let before = &self.source[..end];
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+        line_column(&self.source, offset)
     }
 }
 

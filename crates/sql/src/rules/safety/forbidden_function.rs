@@ -1,5 +1,6 @@
 #![doc = include_str!("forbidden_function.md")]
 
+use crate::dialect::DIALECTS;
 use crate::finding::{Finding, Severity};
 use crate::rules::portable::rephrase::rephrase;
 use crate::rules::{Rule, Subject};
@@ -34,7 +35,11 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             continue;
         } else if let Some(danger) = known.and_then(|f| f.danger) {
             format!("it {}", danger.does())
-        } else if called && (in_from || dialect.user_functions) && (known.is_none() || own) && !is_syntax(name) {
+        } else if called
+            && (in_from || own || (dialect.user_functions && known.is_none() && !harmless_elsewhere(name)))
+            && (known.is_none() || own)
+            && !is_syntax(name)
+        {
             // Users define functions that write, and functions that give tables reach files and other servers.
             "what it does is not known".to_string()
         } else {
@@ -56,6 +61,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         }
         out.push(finding);
     }
+}
+
+/// A function that other dialects have, and none calls dangerous: the query is wrong here, and no danger.
+fn harmless_elsewhere(name: &str) -> bool {
+    let mut others = DIALECTS.iter().filter_map(|d| d.functions.get(name)).peekable();
+    others.peek().is_some() && others.all(|f| f.danger.is_none())
 }
 
 /// Words that the parser takes for functions, and no engine does.
