@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use querymend_sql::{Context, Policy, review};
+use querymend_sql::{Applicability, Context, Policy, Request, repair, review};
 
 use crate::against::wait;
 use crate::failure::{Exit, Failure};
@@ -32,6 +32,7 @@ pub fn run(demo: &Demo, out: &mut Out) -> Result<Exit, Failure> {
             "
 Try:
   querymend check --db {path} --sql \"SELECT id, price FROM products WHERE categry = 'Electronics'\"
+  querymend fix --db {path} --sql \"SELECT name, quantity FROM products WHERE category = 'Toys'\"
   querymend run --db {path} --sql \"SELECT category, count(*) AS products FROM products GROUP BY category\"
   querymend schema --db {path}
 "
@@ -41,8 +42,8 @@ Try:
     Ok(Exit::Done)
 }
 
-/// What a model might write for "which customers bought electronics in 2024, and for how much?".
-const BROKEN: &str = "SELECT c.name, SUM(o.total) AS spent
+/// What a model might write for "which customers ordered electronics in 2024, and how often?".
+const BROKEN: &str = "SELECT c.name, COUNT(*) AS ordered
 FROM customers c
 JOIN orders o ON o.customer_id = c.id
 WHERE YEAR(o.ordered_on) = 2024
@@ -58,7 +59,10 @@ fn show_a_broken_query(path: &Path, out: &mut Out) -> Result<(), Failure> {
     let review =
         review(BROKEN, &Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None });
     out.write(b"A query with faults in it, as `querymend check` explains it:\n\n")?;
-    out.write(render::findings("broken.sql", BROKEN, &review.findings, out.color).as_bytes())
+    out.write(render::findings("broken.sql", BROKEN, &review.findings, out.color).as_bytes())?;
+    let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
+    let mended = repair(&Request { text: BROKEN, context, question: None, apply: Applicability::Likely }, None);
+    out.write(format!("\nThe same, as `querymend fix` mends it without a model:\n\n{}\n", mended.sql).as_bytes())
 }
 
 /// A word as a shell reads it back.

@@ -3,13 +3,13 @@ use serde_json::Value;
 use crate::{Place, SCHEMA};
 
 #[test]
-fn demo_writes_a_shop_and_the_three_commands_work() {
+fn demo_writes_a_shop_and_the_commands_it_names_work() {
     let place = Place::new();
     let ended = place.run(&["demo"]);
     assert_eq!(ended.code, 0);
     let commands: Vec<&str> = ended.stdout.lines().filter_map(|line| line.trim().strip_prefix("querymend ")).collect();
-    assert_eq!(commands.len(), 3);
-    for (command, code) in commands.iter().zip([1, 0, 0]) {
+    assert_eq!(commands.len(), 4);
+    for (command, code) in commands.iter().zip([1, 0, 0, 0]) {
         // No word of these holds a quote of its own.
         let words: Vec<&str> = command
             .split('"')

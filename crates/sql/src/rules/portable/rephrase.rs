@@ -15,7 +15,7 @@ pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     let dialect = subject.context.dialect;
     let (_, template) = dialect.says.iter().find(|(p, _)| *p == phrase)?;
     let text = fill(template, &arguments);
-    let why = format!("{} says {} as `{template}`", dialect.name, call.lower.to_uppercase());
+    let why = format!("{} says {} as `{}`", dialect.name, call.lower.to_uppercase(), shown(template));
     Some(mend::replace(whole, text, Applicability::Likely, why))
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn extract(subject: &Subject<'_>, start: usize) -> Option<Fix> {
         _ => return None,
     };
     let (_, template) = subject.context.dialect.says.iter().find(|(p, _)| *p == phrase)?;
-    let why = format!("{} says it as `{template}`", subject.context.dialect.name);
+    let why = format!("{} says it as `{}`", subject.context.dialect.name, shown(template));
     Some(mend::replace(whole, fill(template, &[text[from + 6..].trim()]), Applicability::Likely, why))
 }
 
@@ -59,4 +59,9 @@ pub(crate) fn filter_inside(subject: &Subject<'_>, condition: Span) -> Option<Fi
         Applicability::Safe,
         "an aggregate leaves out NULL, which CASE gives where the condition fails",
     ))
+}
+
+/// A template as a person reads it.
+fn shown(template: &str) -> String {
+    fill(template, &["x", "y", "z"])
 }
