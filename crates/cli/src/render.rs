@@ -55,7 +55,7 @@ fn finding(name: &str, lines: &Lines<'_>, finding: &Finding, color: bool) -> Str
     text
 }
 
-/// What was extracted from the query (SPEC C08).
+/// What was extracted from the query.
 pub fn extracted(extracted: &Extracted) -> String {
     let or = |names: &[String], none: &str| if names.is_empty() { none.to_string() } else { names.join(", ") };
     let aliases: Vec<String> = extracted

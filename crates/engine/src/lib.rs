@@ -59,6 +59,6 @@ pub trait Engine: Send + Sync {
     /// Runs the query until it is done, a limit is reached or it is cancelled. Dropping the future cancels it too.
     fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows>;
 
-    /// Whether the database is there and can be read (SPEC F03).
+    /// Whether the database is there and can be read.
     fn test_connection(&self) -> Answer<'_, ()>;
 }

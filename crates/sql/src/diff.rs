@@ -7,7 +7,7 @@ use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 use crate::dialect::Dialect;
 
 /// The tokens of a query as far as they mean something: white space and comments are gone, keywords and unquoted names
-/// are upper case, literals and quoted names are as written (SPEC Q05). Text that cannot be split into tokens is
+/// are upper case, literals and quoted names are as written. Text that cannot be split into tokens is
 /// compared word by word.
 pub fn normalise(sql: &str, dialect: &Dialect) -> Vec<String> {
     let Ok(tokens) = Tokenizer::new(dialect.grammar, sql).tokenize() else {

@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{BinaryOperator, Expr, Spanned};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::joins::{self, Link};
@@ -261,37 +261,23 @@ pub(crate) fn call(subject: &Subject<'_>, name: Span) -> Option<(Span, Vec<Span>
 
 /// The conditions of a block's WHERE that AND joins at its top, and where the word WHERE stands. `None` if OR does.
 pub(crate) fn conditions(subject: &Subject<'_>, block: BlockId) -> Option<(Span, Vec<Span>)> {
-    let start = subject.facts.blocks[block].from;
-    let mut depth = 0usize;
     let mut word: Option<Span> = None;
     let mut parts: Vec<Span> = Vec::new();
     let (mut open, mut between) = (None::<Span>, false);
-    for token in tokens(subject) {
-        if (token.span.start.line, token.span.start.column) < (start.line, start.column) {
-            continue;
-        }
-        let span = subject.query.span(token.span);
-        match &token.token {
-            Token::Whitespace(_) => continue,
-            Token::LParen => depth += 1,
-            Token::RParen if depth == 0 => break,
-            Token::RParen => depth -= 1,
-            Token::SemiColon | Token::EOF => break,
-            Token::Word(w) if depth == 0 && w.quote_style.is_none() => match w.keyword {
-                Keyword::WHERE => {
-                    word = Some(span);
-                    continue;
-                }
-                k if word.is_some() && AFTER_FROM.contains(&k) => break,
-                Keyword::OR if word.is_some() => return None,
-                Keyword::BETWEEN => between = true,
-                Keyword::AND if between => between = false,
-                Keyword::AND if word.is_some() => {
-                    parts.extend(open.take());
-                    continue;
-                }
-                _ => {}
-            },
+    for (depth, span, token) in rest_of_query(subject, subject.facts.blocks[block].from) {
+        match keyword(&token).filter(|_| depth == 0) {
+            Some(Keyword::WHERE) => {
+                word = Some(span);
+                continue;
+            }
+            Some(k) if word.is_some() && AFTER_FROM.contains(&k) => break,
+            Some(Keyword::OR) if word.is_some() => return None,
+            Some(Keyword::BETWEEN) => between = true,
+            Some(Keyword::AND) if between => between = false,
+            Some(Keyword::AND) if word.is_some() => {
+                parts.extend(open.take());
+                continue;
+            }
             _ => {}
         }
         if word.is_some() {
@@ -328,30 +314,40 @@ pub(crate) fn from_end(subject: &Subject<'_>, block: BlockId) -> Option<usize> {
 }
 
 /// The end of the clause that holds a place: before one of the keywords, the parenthesis that closes the query, or the end.
-pub(crate) fn clause_end(
-    subject: &Subject<'_>,
-    start: sqlparser::tokenizer::Location,
-    stops: &[Keyword],
-) -> Option<usize> {
+pub(crate) fn clause_end(subject: &Subject<'_>, start: Location, stops: &[Keyword]) -> Option<usize> {
     if start.line == 0 {
         return None;
     }
-    let mut depth = 0usize;
-    let mut end = None;
-    for token in tokens(subject) {
-        if (token.span.start.line, token.span.start.column) < (start.line, start.column) {
-            continue;
-        }
-        match &token.token {
+    let stop = |depth: usize, token: &Token| depth == 0 && keyword(token).is_some_and(|k| stops.contains(&k));
+    let rest = rest_of_query(subject, start).into_iter();
+    rest.take_while(|(depth, _, token)| !stop(*depth, token)).last().map(|(_, span, _)| span.end)
+}
+
+/// The tokens of a query from a place on, with how deep each stands, up to the parenthesis, semicolon or end that closes it.
+fn rest_of_query(subject: &Subject<'_>, start: Location) -> Vec<(usize, Span, Token)> {
+    let mut depth = 0;
+    let mut out = Vec::new();
+    let behind = |t: &TokenWithSpan| (t.span.start.line, t.span.start.column) >= (start.line, start.column);
+    for token in tokens(subject).into_iter().filter(behind) {
+        let span = subject.query.span(token.span);
+        match token.token {
             Token::Whitespace(_) => continue,
-            Token::LParen => depth += 1,
+            Token::SemiColon | Token::EOF => break,
             Token::RParen if depth == 0 => break,
             Token::RParen => depth -= 1,
-            Token::SemiColon | Token::EOF => break,
-            Token::Word(w) if depth == 0 && w.quote_style.is_none() && stops.contains(&w.keyword) => break,
             _ => {}
         }
-        end = Some(subject.query.span(token.span).end);
+        let opens = token.token == Token::LParen;
+        out.push((depth, span, token.token));
+        depth += usize::from(opens);
     }
-    end
+    out
+}
+
+/// The keyword that a token is, if it is one and not a name in quotes.
+fn keyword(token: &Token) -> Option<Keyword> {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    }
 }

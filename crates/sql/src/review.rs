@@ -36,7 +36,7 @@ pub enum Verdict {
     Refused,
 }
 
-/// The names a query uses, for logs and `--explain` (SPEC C08).
+/// The names a query uses, for logs and `--explain`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Extracted {
     /// Tables of the database.

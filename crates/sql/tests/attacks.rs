@@ -169,6 +169,7 @@ fn c01_denied_tables_in_every_place_a_table_can_stand() {
             ("trino", "SELECT * FROM \"secret$partitions\""),
             ("trino", "SELECT * FROM cat.hr.people"),
             ("mysql", "WITH RECURSIVE a AS (SELECT * FROM secret), secret AS (SELECT 1) SELECT * FROM a"),
+            ("mysql", "WITH Secret AS (SELECT 1 AS pw) SELECT * FROM secret"),
             ("sqlite", "WITH \u{212a}unden AS (SELECT 1) SELECT * FROM kunden"),
             ("sqlite", "SELECT * FROM pragma_table_info('secret')"),
         ],

@@ -141,7 +141,7 @@ pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
     Ok(if succeeded(repair.status) { Exit::Done } else { Exit::Refused })
 }
 
-/// Why another try is not worth it (SPEC A02).
+/// Why another try is not worth it.
 fn enough(fix: &Fix) -> Option<String> {
     let error = fix.error.as_deref().map(str::trim).filter(|error| !error.is_empty());
     if fix.retry_count >= MOST_TRIES {
@@ -239,7 +239,7 @@ fn sure(applicability: Applicability) -> &'static str {
     }
 }
 
-/// How far the outcome can be trusted, and so what a caller does with it (SPEC L05).
+/// How far the outcome can be trusted, and so what a caller does with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Confidence {
@@ -262,7 +262,7 @@ impl Confidence {
     }
 }
 
-/// The outcome as `--format json` writes it (SPEC A01).
+/// The outcome as `--format json` writes it.
 #[derive(Serialize)]
 struct Report<'r> {
     /// The query to run; empty unless `success`, so that nobody runs what was given up or refused.

@@ -47,7 +47,7 @@ pub struct ErrorRow {
     pub finding: &'static str,
 }
 
-/// The families of failure that retry policies speak of (SPEC L03).
+/// The families of failure that retry policies speak of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]

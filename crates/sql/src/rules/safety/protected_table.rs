@@ -21,7 +21,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             // Every name in every FROM, also where the resolver does not follow, except those that it knows to be CTEs.
             Hazard::Names(parts, place) => {
                 let known = subject.facts.tables.iter().find(|t| t.place == *place).map(|t| t.meaning);
-                if matches!(known, Some(TableMeaning::Cte)) {
+                // Some servers tell `Secret` from `secret`: only a CTE that is spelled the same surely hides the table.
+                let spelled = subject.facts.ctes.iter().any(|c| parts.last().is_some_and(|p| *p == c.value));
+                if matches!(known, Some(TableMeaning::Cte)) && (spelled || !restricted) {
                     continue;
                 }
                 let mut full: Vec<&str> = parts.iter().map(String::as_str).collect();
