@@ -202,7 +202,7 @@ fn describe(link: &Link<'_>) -> String {
     format!("{}.{a} = {}.{b}", link.from.name, link.to.name)
 }
 
-fn fresh(name: &str, taken: &[String]) -> String {
+pub(crate) fn fresh(name: &str, taken: &[String]) -> String {
     if !taken.contains(&name.to_lowercase()) {
         return name.to_string();
     }
@@ -321,6 +321,32 @@ pub(crate) fn clause_end(subject: &Subject<'_>, start: Location, stops: &[Keywor
     let stop = |depth: usize, token: &Token| depth == 0 && keyword(token).is_some_and(|k| stops.contains(&k));
     let rest = rest_of_query(subject, start).into_iter();
     rest.take_while(|(depth, _, token)| !stop(*depth, token)).last().map(|(_, span, _)| span.end)
+}
+
+/// Where the text before the JOIN of a source ends: before JOIN and the words that go with it.
+pub(crate) fn before_join(subject: &Subject<'_>, source: Location) -> Option<usize> {
+    const WORDS: &[Keyword] = &[
+        Keyword::JOIN,
+        Keyword::INNER,
+        Keyword::LEFT,
+        Keyword::RIGHT,
+        Keyword::FULL,
+        Keyword::OUTER,
+        Keyword::CROSS,
+        Keyword::NATURAL,
+    ];
+    let ahead = |t: &TokenWithSpan| (t.span.start.line, t.span.start.column) < (source.line, source.column);
+    let mut back: Vec<TokenWithSpan> = tokens(subject)
+        .into_iter()
+        .take_while(ahead)
+        .filter(|t| !matches!(t.token, Token::Whitespace(_)))
+        .collect();
+    let before = back.len();
+    while back.last().and_then(|t| keyword(&t.token)).is_some_and(|k| WORDS.contains(&k)) {
+        back.pop();
+    }
+    // A comma joins without a word, and has no condition of its own.
+    if back.len() == before { None } else { back.last().map(|t| subject.query.span(t.span).end) }
 }
 
 /// The tokens of a query from a place on, with how deep each stands, up to the parenthesis, semicolon or end that closes it.

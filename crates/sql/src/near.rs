@@ -19,7 +19,7 @@ pub(crate) fn likeness(a: &str, b: &str) -> f64 {
     if na == nb {
         return 1.0;
     }
-    if singular(&na) == singular(&nb) {
+    if plural(&na, &nb) || plural(&nb, &na) {
         return 0.98;
     }
     let (wa, wb) = (words(a), words(b));
@@ -36,8 +36,12 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-fn singular(word: &str) -> &str {
-    word.strip_suffix("es").filter(|s| s.ends_with(['s', 'x', 'h'])).or_else(|| word.strip_suffix('s')).unwrap_or(word)
+/// Whether one word is the plural of the other: `shoes`, `heroes`, `countries`.
+fn plural(many: &str, one: &str) -> bool {
+    match many.strip_prefix(one) {
+        Some(end) => ["s", "es"].contains(&end),
+        None => one.strip_suffix('y').is_some_and(|stem| many.strip_prefix(stem) == Some("ies")),
+    }
 }
 
 /// `customerFirst_name` → customer, first, name

@@ -1,19 +1,19 @@
 //! Ways to mend a reference whose column is not where the query looks for it, the surest first.
 
-use crate::finding::{Applicability, Edit, Fix};
+use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend::{self, qualified};
 use crate::near::likeness;
 use crate::rules::Subject;
-use crate::schema::Table;
-use crate::scope::{BlockId, Meaning, Reference, SourceId};
+use crate::rules::names::table_fixes;
+use crate::scope::{Meaning, Reference, SourceId};
 
 /// More than this many ways are no help.
 const MOST_FIXES: usize = 6;
 
 /// A way to mend a reference, and how good it looks; lower is better.
-struct Way {
-    fix: Fix,
-    doubt: usize,
+pub(super) struct Way {
+    pub fix: Fix,
+    pub doubt: usize,
 }
 
 /// All ways for a column that its source, or every source in reach, lacks.
@@ -28,8 +28,10 @@ pub(super) fn for_column(reference: &Reference<'_>, owner: Option<SourceId>, sub
     other_sources(reference, owner, subject, &mut ways);
     own_names(reference, owner, subject, &mut ways);
     foreign_keys(reference, owner, subject, &mut ways);
-    unjoined_tables(reference, None, subject, &mut ways);
-    other_table(reference, owner, subject, &mut ways);
+    table_fixes::bridge(reference, subject, &mut ways);
+    table_fixes::missing_from(reference, subject, &mut ways);
+    table_fixes::unjoined_tables(reference, None, subject, &mut ways);
+    table_fixes::other_table(reference, owner, subject, &mut ways);
     ranked(ways)
 }
 
@@ -62,7 +64,8 @@ pub(super) fn for_qualifier(reference: &Reference<'_>, subject: &Subject<'_>) ->
             }
         }
         if renamed == 0 {
-            unjoined_tables(reference, Some(&qualifier.value), subject, &mut ways);
+            table_fixes::missing_from(reference, subject, &mut ways);
+            table_fixes::unjoined_tables(reference, Some(&qualifier.value), subject, &mut ways);
         }
     }
     ranked(ways)
@@ -163,7 +166,7 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
                 };
             let applicability = if like >= 0.85 { Applicability::Safe } else { Applicability::Likely };
             let why = format!("`{column}` is the column of `{}` nearest to `{name}`", facts.sources[source].called());
-            ways.push(Way { fix: mend::replace(subject.query.span(reference.place), text, applicability, why), doubt });
+            ways.push(Way { fix: everywhere(reference, source, &text, applicability, why, subject), doubt });
         }
     }
 }
@@ -193,116 +196,35 @@ fn foreign_keys(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Su
             let why = format!("`{}.{own}` holds the `{there}` of `{}`", table.name, key.table);
             let doubt = misfit + 1 + usize::from(key.inferred) * 2;
             let applicability = if key.inferred { Applicability::Likely } else { Applicability::Safe };
-            ways.push(Way { fix: mend::replace(subject.query.span(reference.place), text, applicability, why), doubt });
+            ways.push(Way { fix: everywhere(reference, source, &text, applicability, why, subject), doubt });
         }
     }
 }
 
-/// A table that the query does not join has the column: it is joined over the keys.
-fn unjoined_tables(reference: &Reference<'_>, wanted: Option<&str>, subject: &Subject<'_>, ways: &mut Vec<Way>) {
-    let Some(schema) = subject.context.schema else { return };
+
+/// The name is replaced wherever the block uses it: left alone, a use that a query around it can also answer would quietly
+/// mean something else.
+fn everywhere(
+    reference: &Reference<'_>,
+    source: SourceId,
+    text: &str,
+    applicability: Applicability,
+    why: String,
+    subject: &Subject<'_>,
+) -> Fix {
     let facts = subject.facts;
-    let name = reference.name.value.as_str();
-    let block = reference.block;
-    let present = |t: &Table| {
-        facts.blocks[block].sources.iter().any(|&s| facts.sources[s].table().is_some_and(|x| std::ptr::eq(x, t)))
+    let alike = |r: &&Reference<'_>| {
+        let captured = matches!(r.meaning, Meaning::Column(s, _) if facts.sources[s].block != r.block);
+        let same = r.name.value.eq_ignore_ascii_case(&reference.name.value)
+            && r.qualifier.map(|q| &q.value) == reference.qualifier.map(|q| &q.value);
+        r.block == reference.block && same && !r.wildcard && (r.meaning == reference.meaning || captured)
     };
-    // What else is asked of the same missing table tells which one it is.
-    let siblings: Vec<&str> = facts
-        .references
-        .iter()
-        .filter(|r| r.block == block && !r.wildcard && is_missing(&r.meaning))
-        .filter(|r| {
-            wanted.is_none() || r.qualifier.is_some_and(|q| wanted.is_some_and(|w| q.value.eq_ignore_ascii_case(w)))
-        })
-        .map(|r| r.name.value.as_str())
-        .collect();
-    for table in schema.tables().iter().filter(|t| !present(t)) {
-        let named = wanted.is_some_and(|w| table.name.eq_ignore_ascii_case(w));
-        let Some(column) = table.columns.iter().find(|c| likeness(name, &c.name) >= 0.98) else { continue };
-        let has_all = siblings.iter().all(|s| table.columns.iter().any(|c| likeness(s, &c.name) >= 0.98));
-        if wanted.is_some() && !named && !has_all {
-            continue;
-        }
-        let alias = wanted.filter(|w| !subject.context.dialect.reserved.contains(w));
-        let Some(joined) = mend::join(subject, block, table, alias) else { continue };
-        let mut edits = joined.edits;
-        let text = format!("{}.{}", joined.called, subject.context.dialect.quoted(&column.name));
-        edits.push(Edit { span: subject.query.span(reference.place), text });
-        edits.sort_by_key(|e| (e.span.start, e.span.end));
-        let asked = mend::asked_for(subject, &table.name);
-        let missing_siblings = siblings.iter().filter(|s| table.column(s).is_none()).count();
-        let ties = mend::ties(subject, block, table).saturating_sub(1).min(2);
-        let doubt = (2 + joined.doubt + 2 * missing_siblings)
-            .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties);
-        let sure = !joined.inferred && !joined.multiplies && !joined.rivals;
-        ways.push(Way {
-            fix: Fix {
-                edits,
-                applicability: if sure { Applicability::Safe } else { Applicability::Likely },
-                why: format!(
-                    "`{}` has the column `{}` and hangs together with the query by {}",
-                    table.name, column.name, joined.path
-                ),
-            },
-            doubt,
-        });
-    }
-}
-
-fn is_missing(meaning: &Meaning) -> bool {
-    matches!(meaning, Meaning::Nowhere | Meaning::NotInSource(_) | Meaning::UnknownQualifier)
-}
-
-/// Everything the query asks of its only table is also in another table, which has the missing column as well: the query is
-/// moved there.
-fn other_table(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subject<'_>, ways: &mut Vec<Way>) {
-    let (Some(schema), facts) = (subject.context.schema, subject.facts) else { return };
-    let block: BlockId = reference.block;
-    let [source] = facts.blocks[block].sources.as_slice() else { return };
-    if owner.is_some_and(|o| o != *source) || facts.sources[*source].table().is_none() {
-        return;
-    }
-    let used: Vec<&str> = facts
-        .references
-        .iter()
-        .filter(|r| match r.meaning {
-            Meaning::Column(s, _) | Meaning::NotInSource(s) => s == *source,
-            Meaning::Nowhere => r.block == block,
-            _ => false,
-        })
-        .map(|r| r.name.value.as_str())
-        .collect();
-    let Some(place) =
-        facts.tables.iter().find(|t| t.place == facts.sources[*source].place).map(|t| subject.query.span(t.place))
-    else {
-        return;
-    };
-    for table in schema.tables() {
-        let whole = used.iter().all(|u| table.columns.iter().any(|c| c.name.eq_ignore_ascii_case(u)));
-        if !whole || facts.sources[*source].table().is_some_and(|t| std::ptr::eq(t, table)) {
-            continue;
-        }
-        let dialect = subject.context.dialect;
-        let mut edits = vec![Edit { span: place, text: dialect.quoted(&table.name) }];
-        let aliased = facts.sources[*source]
-            .name
-            .is_some_and(|n| !facts.sources[*source].table().is_some_and(|t| t.name.eq_ignore_ascii_case(&n.value)));
-        for r in facts.references.iter().filter(|r| r.block == block && !aliased) {
-            if let Some(q) = r.qualifier {
-                edits.push(Edit { span: subject.query.span(q.span), text: dialect.quoted(&table.name) });
-            }
-        }
-        edits.sort_by_key(|e| (e.span.start, e.span.end));
-        edits.dedup();
-        let asked = usize::from(mend::asked_for(subject, &table.name));
-        ways.push(Way {
-            fix: Fix {
-                edits,
-                applicability: Applicability::Likely,
-                why: format!("`{}` has every column that the query uses", table.name),
-            },
-            doubt: if used.len() > 1 { 4 - asked } else { 6 - 2 * asked },
-        });
-    }
+    let own = facts.sources[source].block == reference.block;
+    let mut spans: Vec<Span> =
+        facts.references.iter().filter(alike).filter(|_| own).map(|r| subject.query.span(r.place)).collect();
+    spans.push(subject.query.span(reference.place));
+    spans.sort_by_key(|s| s.start);
+    spans.dedup();
+    let edits = spans.into_iter().map(|span| Edit { span, text: text.to_string() }).collect();
+    Fix { edits, applicability, why }
 }

@@ -1,0 +1,261 @@
+//! Ways to mend a reference by bringing in the table that has it: joining it, putting it between two others, reading from it.
+
+use sqlparser::ast::{BinaryOperator, Expr, Spanned};
+
+use super::column_fixes::Way;
+use crate::finding::{Applicability, Edit, Fix, Span};
+use crate::joins;
+use crate::mend;
+use crate::near::likeness;
+use crate::rules::Subject;
+use crate::schema::Table;
+use crate::scope::{BlockId, Clause, Meaning, Reference, SourceId};
+
+/// A table that the query does not join has the column: it is joined over the keys.
+pub(super) fn unjoined_tables(reference: &Reference<'_>, wanted: Option<&str>, subject: &Subject<'_>, ways: &mut Vec<Way>) {
+    let Some(schema) = subject.context.schema else { return };
+    let facts = subject.facts;
+    let name = reference.name.value.as_str();
+    let block = reference.block;
+    let present = |t: &Table| {
+        facts.blocks[block].sources.iter().any(|&s| facts.sources[s].table().is_some_and(|x| std::ptr::eq(x, t)))
+    };
+    // What else is asked of the same missing table tells which one it is.
+    let siblings: Vec<&str> = facts
+        .references
+        .iter()
+        .filter(|r| r.block == block && !r.wildcard && is_missing(&r.meaning))
+        .filter(|r| {
+            wanted.is_none() || r.qualifier.is_some_and(|q| wanted.is_some_and(|w| q.value.eq_ignore_ascii_case(w)))
+        })
+        .map(|r| r.name.value.as_str())
+        .collect();
+    for table in schema.tables().iter().filter(|t| !present(t)) {
+        let named = wanted.is_some_and(|w| table.name.eq_ignore_ascii_case(w));
+        let Some(column) = table.columns.iter().find(|c| likeness(name, &c.name) >= 0.98) else { continue };
+        let has_all = siblings.iter().all(|s| table.columns.iter().any(|c| likeness(s, &c.name) >= 0.98));
+        if wanted.is_some() && !named && !has_all {
+            continue;
+        }
+        let alias = wanted.filter(|w| !subject.context.dialect.reserved.contains(w));
+        let Some(joined) = mend::join(subject, block, table, alias) else { continue };
+        let mut edits = joined.edits;
+        let text = format!("{}.{}", joined.called, subject.context.dialect.quoted(&column.name));
+        edits.push(Edit { span: subject.query.span(reference.place), text });
+        if wanted.is_none() {
+            edits.extend(joins_below(reference, table, subject));
+        }
+        edits.sort_by_key(|e| (e.span.start, e.span.end));
+        let asked = mend::asked_for(subject, &table.name);
+        let missing_siblings = siblings.iter().filter(|s| table.column(s).is_none()).count();
+        let ties = mend::ties(subject, block, table).saturating_sub(1).min(2);
+        // A condition of an earlier join cannot speak of a table that is joined behind it.
+        let forward = 10 * usize::from(reference.clause == Clause::On);
+        let doubt = forward
+            + (2 + joined.doubt + 2 * missing_siblings)
+                .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties);
+        let sure = !joined.inferred && !joined.multiplies && !joined.rivals;
+        ways.push(Way {
+            fix: Fix {
+                edits,
+                applicability: if sure { Applicability::Safe } else { Applicability::Likely },
+                why: format!(
+                    "`{}` has the column `{}` and hangs together with the query by {}",
+                    table.name, column.name, joined.path
+                ),
+            },
+            doubt,
+        });
+    }
+}
+
+fn is_missing(meaning: &Meaning) -> bool {
+    matches!(meaning, Meaning::Nowhere | Meaning::NotInSource(_) | Meaning::UnknownQualifier)
+}
+
+/// Everything the query asks of its only table is also in another table, which has the missing column as well: the query is
+/// moved there.
+pub(super) fn other_table(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subject<'_>, ways: &mut Vec<Way>) {
+    let (Some(schema), facts) = (subject.context.schema, subject.facts) else { return };
+    let block: BlockId = reference.block;
+    let [source] = facts.blocks[block].sources.as_slice() else { return };
+    if owner.is_some_and(|o| o != *source) || facts.sources[*source].table().is_none() {
+        return;
+    }
+    let used: Vec<&str> = facts
+        .references
+        .iter()
+        .filter(|r| match r.meaning {
+            Meaning::Column(s, _) | Meaning::NotInSource(s) => s == *source,
+            Meaning::Nowhere => r.block == block,
+            _ => false,
+        })
+        .map(|r| r.name.value.as_str())
+        .collect();
+    let Some(place) =
+        facts.tables.iter().find(|t| t.place == facts.sources[*source].place).map(|t| subject.query.span(t.place))
+    else {
+        return;
+    };
+    let counts = facts.blocks[block].aggregates || facts.blocks[block].grouped;
+    for table in schema.tables() {
+        let whole = used.iter().all(|u| table.columns.iter().any(|c| c.name.eq_ignore_ascii_case(u)));
+        if !whole || facts.sources[*source].table().is_some_and(|t| std::ptr::eq(t, table)) {
+            continue;
+        }
+        let dialect = subject.context.dialect;
+        let mut edits = vec![Edit { span: place, text: dialect.quoted(&table.name) }];
+        let aliased = facts.sources[*source]
+            .name
+            .is_some_and(|n| !facts.sources[*source].table().is_some_and(|t| t.name.eq_ignore_ascii_case(&n.value)));
+        for r in facts.references.iter().filter(|r| r.block == block && !aliased) {
+            if let Some(q) = r.qualifier {
+                edits.push(Edit { span: subject.query.span(q.span), text: dialect.quoted(&table.name) });
+            }
+        }
+        edits.sort_by_key(|e| (e.span.start, e.span.end));
+        edits.dedup();
+        let asked = usize::from(mend::asked_for(subject, &table.name));
+        ways.push(Way {
+            fix: Fix {
+                edits,
+                applicability: Applicability::Likely,
+                why: format!("`{}` has every column that the query uses", table.name),
+            },
+            // A query that counts asks for the rows of its table, even if it names no column of it.
+            doubt: if used.len() > 1 { 4 - asked } else { 6 - 2 * asked } + 8 * usize::from(counts),
+        });
+    }
+}
+
+/// The same missing name in the queries inside this one: each gets the table as well, or it would quietly mean the outer one.
+fn joins_below(reference: &Reference<'_>, table: &Table, subject: &Subject<'_>) -> Vec<Edit> {
+    let facts = subject.facts;
+    let inside = |mut block: BlockId| {
+        while let Some(parent) = facts.blocks[block].parent {
+            if parent == reference.block {
+                return true;
+            }
+            block = parent;
+        }
+        false
+    };
+    let mut edits = Vec::new();
+    let mut done: Vec<BlockId> = Vec::new();
+    let alike = |r: &&Reference<'_>| {
+        r.qualifier.is_none()
+            && r.meaning == Meaning::Nowhere
+            && r.name.value.eq_ignore_ascii_case(&reference.name.value)
+            && inside(r.block)
+    };
+    for r in facts.references.iter().filter(alike) {
+        if done.contains(&r.block) {
+            continue;
+        }
+        done.push(r.block);
+        let Some(joined) = mend::join(subject, r.block, table, None) else { continue };
+        edits.extend(joined.edits);
+    }
+    edits
+}
+
+/// A condition of a join speaks of a column that is not there: the two tables are tied by their keys instead, over the tables
+/// between them if need be.
+pub(super) fn bridge(reference: &Reference<'_>, subject: &Subject<'_>, ways: &mut Vec<Way>) {
+    let (Some(schema), facts) = (subject.context.schema, subject.facts) else { return };
+    if reference.clause != Clause::On {
+        return;
+    }
+    let dialect = subject.context.dialect;
+    let at = subject.query.span(reference.place).start;
+    let earlier = |s: &SourceId| subject.query.span(facts.sources[*s].place).start < at;
+    let sources: Vec<SourceId> = facts.blocks[reference.block].sources.iter().copied().filter(earlier).collect();
+    let Some((&joined, before)) = sources.split_last() else { return };
+    let stands = |node: &Expr| node.span() == reference.place;
+    let Some(condition) = facts.operations.iter().find(|o| {
+        *o.operator == BinaryOperator::Eq && !o.is_in && o.required && (stands(o.left_node) || stands(o.right_node))
+    }) else {
+        return;
+    };
+    let (Some(table), Some(name)) = (facts.sources[joined].table(), facts.sources[joined].name) else { return };
+    let here: Vec<(SourceId, &Table)> =
+        before.iter().filter_map(|&s| facts.sources[s].table().map(|t| (s, t))).collect();
+    let tables: Vec<&Table> = here.iter().map(|(_, t)| *t).collect();
+    if tables.iter().any(|t| std::ptr::eq(*t, table)) {
+        return;
+    }
+    let Some((path, rivals)) = joins::path(schema, &tables, table, &|_| 0) else { return };
+    let Some(first) = path.first().and_then(|l| here.iter().find(|(_, t)| std::ptr::eq(*t, l.from))) else { return };
+    let Some(mut left) = facts.sources[first.0].name.map(|n| dialect.quoted(&n.value)) else { return };
+    let mut taken: Vec<String> =
+        facts.visible(reference.block).iter().map(|&s| facts.sources[s].called().to_lowercase()).collect();
+    let mut between = String::new();
+    let mut equal = String::new();
+    let mut words = Vec::new();
+    for (i, link) in path.iter().enumerate() {
+        let last = i + 1 == path.len();
+        let called = if last { dialect.quoted(&name.value) } else { dialect.quoted(&mend::fresh(&link.to.name, &taken)) };
+        taken.push(called.to_lowercase());
+        let pairs: Vec<String> = link
+            .columns
+            .iter()
+            .map(|(a, b)| format!("{left}.{} = {called}.{}", dialect.quoted(a), dialect.quoted(b)))
+            .collect();
+        words.push(pairs.join(" and "));
+        if last {
+            equal = pairs.join(" AND ");
+        } else {
+            let table = dialect.quoted(&link.to.name);
+            let alias = if table == called { String::new() } else { format!(" AS {called}") };
+            between.push_str(&format!(" JOIN {table}{alias} ON {}", pairs.join(" AND ")));
+        }
+        left = called;
+    }
+    let span = subject.query.span(condition.left_node.span()).join(subject.query.span(condition.right_node.span()));
+    let mut edits = vec![Edit { span, text: equal }];
+    if !between.is_empty() {
+        let Some(end) = mend::before_join(subject, facts.sources[joined].place.start) else { return };
+        edits.insert(0, Edit { span: Span::new(end, end), text: between });
+    }
+    let inferred = path.iter().any(|l| l.inferred);
+    ways.push(Way {
+        fix: Fix {
+            edits,
+            applicability: Applicability::Likely,
+            why: format!("`{}` hangs together with the tables before it by {}", table.name, words.join(", ")),
+        },
+        doubt: 1 + 2 * path.len() + 2 * usize::from(inferred) + usize::from(rivals),
+    });
+}
+
+/// A query without FROM speaks of columns: one table has them all, and the query reads from it.
+pub(super) fn missing_from(reference: &Reference<'_>, subject: &Subject<'_>, ways: &mut Vec<Way>) {
+    let (Some(schema), facts) = (subject.context.schema, subject.facts) else { return };
+    let block = &facts.blocks[reference.block];
+    if !block.sources.is_empty() || block.from.line != 0 || block.parent.is_some() {
+        return;
+    }
+    let Some(end) = mend::clause_end(subject, block.place.start, mend::AFTER_FROM) else { return };
+    let missing: Vec<&Reference<'_>> =
+        facts.references.iter().filter(|r| r.block == reference.block && is_missing(&r.meaning)).collect();
+    for table in schema.tables() {
+        let held = |r: &&Reference<'_>| {
+            table.column(&r.name.value).is_some()
+                && r.qualifier.is_none_or(|q| q.value.eq_ignore_ascii_case(&table.name))
+        };
+        let others = missing.iter().filter(|r| !held(r)).count();
+        if !held(&reference) {
+            continue;
+        }
+        let asked = usize::from(mend::asked_for(subject, &table.name));
+        ways.push(Way {
+            fix: mend::replace(
+                Span::new(end, end),
+                format!(" FROM {}", subject.context.dialect.quoted(&table.name)),
+                Applicability::Likely,
+                format!("the query names columns and no table, and `{}` has them", table.name),
+            ),
+            doubt: 4 + 3 * others - 2 * asked,
+        });
+    }
+}
