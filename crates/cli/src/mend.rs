@@ -1,8 +1,9 @@
 //! A repair with the database as judge, as one call and as batches ask for it.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
-use querymend_engine::{Engine, Error, open};
+use querymend_engine::{Cancel, Engine, Error, Limits, open};
 use querymend_sql::{
     Applicability, Approved, Context, EngineError, Finding, Repair, Request, Severity, Status, repair, review,
 };
@@ -73,26 +74,48 @@ impl Judge<'_> {
     }
 }
 
+/// A value is looked up for this long at most: it only settles ties.
+const LOOKUP: Duration = Duration::from_millis(200);
+
+/// A judge that remembers what the database said.
+struct Asked<'a> {
+    judge: &'a Judge<'a>,
+    trouble: RefCell<Option<Error>>,
+    refusals: RefCell<Vec<(String, EngineError)>>,
+}
+
+impl querymend_sql::Judge for Asked<'_> {
+    fn runs(&self, query: &Approved) -> Result<(), EngineError> {
+        match self.judge.runtime.block_on(self.judge.engine.probe(query)) {
+            Ok(()) => Ok(()),
+            Err(Error::Rejected(said)) => {
+                self.refusals.borrow_mut().push((query.sql().to_string(), said.clone()));
+                Err(said)
+            }
+            Err(error) => {
+                let said = EngineError { message: error.to_string(), ..EngineError::default() };
+                self.trouble.replace(Some(error));
+                Err(said)
+            }
+        }
+    }
+
+    fn gives_rows(&self, query: &Approved) -> Option<bool> {
+        let limits = Limits { rows: 1, time: LOOKUP, ..Limits::default() };
+        let cancel = Cancel::new();
+        let rows = self.judge.runtime.block_on(self.judge.engine.execute(query, &limits, &cancel)).ok()?;
+        Some(!rows.rows.is_empty())
+    }
+}
+
 /// Mends a query. A failure means that the database could not be asked, and nothing is known about the query.
 pub fn mend(broken: &Broken<'_>, judge: Option<&Judge<'_>>) -> Result<Repair, Failure> {
     let Broken { text, context, question, error, apply } = *broken;
     let request = Request { text, context, question, apply };
-    let trouble: RefCell<Option<Error>> = RefCell::new(None);
-    let refusals: RefCell<Vec<(String, EngineError)>> = RefCell::new(Vec::new());
     let judge = judge.filter(|judge| judge.speaks(&context));
-    let asks = |query: &Approved| match judge.map(|judge| judge.runtime.block_on(judge.engine.probe(query))) {
-        None | Some(Ok(())) => Ok(()),
-        Some(Err(Error::Rejected(said))) => {
-            refusals.borrow_mut().push((query.sql().to_string(), said.clone()));
-            Err(said)
-        }
-        Some(Err(error)) => {
-            let said = EngineError { message: error.to_string(), ..EngineError::default() };
-            trouble.replace(Some(error));
-            Err(said)
-        }
-    };
-    let mut mended = repair(&request, judge.is_some().then_some(&asks));
+    let asked = judge.map(|judge| Asked { judge, trouble: RefCell::default(), refusals: RefCell::default() });
+    let mut mended = repair(&request, asked.as_ref().map(|a| a as &dyn querymend_sql::Judge));
+    let (trouble, refusals) = asked.map(|a| (a.trouble, a.refusals)).unwrap_or_default();
     if let Some(error) = trouble.take() {
         return Err(error.into());
     }

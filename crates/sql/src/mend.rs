@@ -51,6 +51,8 @@ pub(crate) struct Joined {
     pub multiplies: bool,
     /// The path in words: `orders.customer_id = customers.customer_id`.
     pub path: String,
+    /// The same as a condition, up to where the other condition goes: `customers.id IN (SELECT orders.customer_id FROM orders WHERE `.
+    pub among: String,
 }
 
 /// Joins a table to a block over the shortest path of keys, under its own name, or the one that is wanted.
@@ -67,6 +69,7 @@ pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted:
     let mut taken: Vec<String> =
         facts.visible(block).iter().map(|&s| facts.sources[s].called().to_lowercase()).collect();
     let mut text = String::new();
+    let mut among = String::new();
     let mut words = Vec::new();
     let start = path.first().and_then(|l| here.iter().find(|(_, t)| std::ptr::eq(*t, l.from)))?.0;
     let mut left = facts.sources[start]
@@ -87,6 +90,14 @@ pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted:
             .iter()
             .map(|(a, b)| format!("{left}.{} = {name}.{}", dialect.quoted(a), dialect.quoted(b)))
             .collect();
+        among.push_str(&match link.columns.as_slice() {
+            [(a, b)] if i == 0 => format!(
+                "{left}.{} IN (SELECT {name}.{} FROM {table_name}{alias}",
+                dialect.quoted(a),
+                dialect.quoted(b)
+            ),
+            _ => format!(" JOIN {table_name}{alias} ON {}", conditions.join(" AND ")),
+        });
         conditions.extend(other_ties(subject, &here, link, &name));
         text.push_str(&format!(" JOIN {table_name}{alias} ON {}", conditions.join(" AND ")));
         words.push(describe(link));
@@ -103,6 +114,7 @@ pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted:
         inferred: path.iter().any(|l| l.inferred),
         multiplies: path.iter().any(|l| l.multiplies),
         path: words.join(", "),
+        among: format!("{among} WHERE "),
     })
 }
 

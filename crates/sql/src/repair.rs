@@ -1,13 +1,13 @@
 //! Mends a query without a model: a small best-first search over the fixes of its findings, with the review as judge and,
 //! where a database is connected, its own dry run.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
 use crate::dialect::EngineError;
 use crate::finding::{Applicability, Finding, Fix, Severity, apply};
-use crate::review::{Approved, Context, Review, Verdict, review};
+use crate::review::{Approved, Context, Review, Stated, Verdict, review};
 
 /// What is asked.
 #[derive(Clone, Copy)]
@@ -60,11 +60,25 @@ pub struct Repair {
     pub findings: Vec<Finding>,
 }
 
-/// The database's own dry run of a harmless query.
-pub type DryRun<'d> = &'d dyn Fn(&Approved) -> Result<(), EngineError>;
+/// A database that is asked about harmless queries while one is mended.
+pub trait Judge {
+    /// Its own dry run: whether it would run the query.
+    fn runs(&self, query: &Approved) -> Result<(), EngineError>;
+
+    /// Whether the query gives any row; `None` if that cannot be found out cheaply.
+    fn gives_rows(&self, query: &Approved) -> Option<bool> {
+        let _ = query;
+        None
+    }
+}
 
 /// How many reviews one repair may cost.
 const MOST_REVIEWS: usize = 120;
+
+/// How many times the database is asked whether a column holds a value.
+const MOST_LOOKUPS: usize = 16;
+/// What a value that its column never holds adds to the doubt of a candidate: more than a place or two in the order.
+const ABSENT: usize = 3;
 
 struct State {
     text: String,
@@ -75,21 +89,24 @@ struct State {
 }
 
 /// Mends a query. Deterministic: the same request gives the same answer.
-pub fn repair(request: &Request<'_>, dry_run: Option<DryRun<'_>>) -> Repair {
+pub fn repair(request: &Request<'_>, judge: Option<&dyn Judge>) -> Repair {
     let first = state(request, request.text.to_string(), Vec::new(), 0);
-    if first.review.is_clean() && salvage_fixes(&first.review).is_empty() && runs(&first.review, dry_run) {
+    if first.review.is_clean() && salvage_fixes(&first.review).is_empty() && runs(&first.review, judge) {
         return outcome(Status::Untouched, first);
     }
     let mut seen: HashSet<String> = HashSet::new();
     let mut reviews = 1;
     let mut best: Option<State> = None;
     let mut open = vec![first];
+    let mut values = Values { request, judge, known: HashMap::new() };
     while let Some(at) = cheapest(&open) {
         let here = open.swap_remove(at);
-        if here.review.is_clean() && runs(&here.review, dry_run) {
+        if here.review.is_clean() && runs(&here.review, judge) {
             return outcome(Status::Mended, with_salvage(here));
         }
-        for (code, fix, rank) in steps(&here.review, request.apply) {
+        let steps = steps(&here.review, request.apply);
+        let tied = steps.len() > 1;
+        for (code, fix, rank) in steps {
             if reviews >= MOST_REVIEWS {
                 break;
             }
@@ -99,8 +116,12 @@ pub fn repair(request: &Request<'_>, dry_run: Option<DryRun<'_>>) -> Repair {
             }
             let mut applied = here.applied.clone();
             applied.push(Applied { code, applicability: fix.applicability, why: fix.why.clone() });
-            let next = state(request, text, applied, here.cost + price(fix.applicability) + rank);
+            let mut next = state(request, text, applied, here.cost + price(fix.applicability) + rank);
             reviews += 1;
+            if tied {
+                let new = next.review.stated.iter().filter(|s| !here.review.stated.contains(s));
+                next.cost += ABSENT * new.filter(|s| values.is_absent(s)).count();
+            }
             let salvaged = next.errors <= here.errors && fix.applicability == Applicability::Safe;
             let shrinks = next.errors < here.errors || salvaged;
             // What was harmless stays harmless; what was refused may become harmless.
@@ -142,9 +163,41 @@ fn is_safety(code: &str) -> bool {
     crate::rules::Rule::named(code).is_some_and(|r| r.group == "safety")
 }
 
-fn runs(review: &Review, dry_run: Option<DryRun<'_>>) -> bool {
-    match (review.approve(), dry_run) {
-        (Ok(approved), Some(dry_run)) => dry_run(&approved).is_ok(),
+/// What the database said about values, so that it is asked once.
+struct Values<'v> {
+    request: &'v Request<'v>,
+    judge: Option<&'v dyn Judge>,
+    known: HashMap<Stated, bool>,
+}
+
+impl Values<'_> {
+    /// Whether the database says that the column never holds the value.
+    fn is_absent(&mut self, stated: &Stated) -> bool {
+        let Some(judge) = self.judge else { return false };
+        if let Some(absent) = self.known.get(stated) {
+            return *absent;
+        }
+        if self.known.len() >= MOST_LOOKUPS {
+            return false;
+        }
+        let context = &self.request.context;
+        let quoted = |name: &str| context.dialect.quoted(name);
+        let table: Vec<String> = stated.table.split('.').map(quoted).collect();
+        let question = format!(
+            "SELECT 1 FROM {} WHERE {} = '{}' LIMIT 1",
+            table.join("."),
+            quoted(&stated.column),
+            stated.value.replace('\'', "''")
+        );
+        let absent = review(&question, context).approve().ok().and_then(|q| judge.gives_rows(&q)) == Some(false);
+        self.known.insert(stated.clone(), absent);
+        absent
+    }
+}
+
+fn runs(review: &Review, judge: Option<&dyn Judge>) -> bool {
+    match (review.approve(), judge) {
+        (Ok(approved), Some(judge)) => judge.runs(&approved).is_ok(),
         (Ok(_), None) => true,
         (Err(_), _) => false,
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use sqlparser::ast::{BinaryOperator, Value as Literal};
 
 use crate::dialect::Dialect;
 use crate::finding::{Finding, Severity, Span};
@@ -51,6 +52,18 @@ pub struct Extracted {
     pub sql: String,
 }
 
+/// A value that a query looks for in a stored column: `WHERE country = 'DE'`. Whether the column ever holds it, only the
+/// database knows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Stated {
+    /// The table.
+    pub table: String,
+    /// Its column.
+    pub column: String,
+    /// The text looked for.
+    pub value: String,
+}
+
 /// What was found out about a text.
 #[derive(Debug, Clone)]
 pub struct Review {
@@ -60,6 +73,8 @@ pub struct Review {
     pub findings: Vec<Finding>,
     /// The names it uses.
     pub extracted: Extracted,
+    /// The texts that it looks for with `=` or IN.
+    pub stated: Vec<Stated>,
     dialect: &'static Dialect,
     ready: Option<String>,
     policy: Arc<Policy>,
@@ -166,8 +181,9 @@ fn review_here(text: &str, context: &Context<'_>) -> Review {
     findings.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
     let ready = if safe { sendable(&query, context.dialect) } else { None };
     let extracted = extract(&query, &facts, context);
+    let stated = stated(&facts);
     let policy = Arc::new(context.policy.clone());
-    Review { source: query.source, findings, extracted, dialect: context.dialect, ready, policy }
+    Review { source: query.source, findings, extracted, stated, dialect: context.dialect, ready, policy }
 }
 
 /// What is sent, if it is made of the very tokens that were reviewed. It always should be; if not, nothing is sent.
@@ -200,6 +216,27 @@ fn extract(query: &Query, facts: &Facts<'_>, context: &Context<'_>) -> Extracted
         allowed_tables: context.policy.allow_tables.clone(),
         sql: query.sql.clone(),
     }
+}
+
+fn stated(facts: &Facts<'_>) -> Vec<Stated> {
+    let text = |literal: &Literal| match literal {
+        Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => Some(text.clone()),
+        _ => None,
+    };
+    let mut out = Vec::new();
+    for o in facts.operations.iter().filter(|o| *o.operator == BinaryOperator::Eq) {
+        let (column, literal) = match (o.left.column, o.right.literal, o.left.literal, o.right.column) {
+            (Some(column), Some(literal), _, _) | (_, _, Some(literal), Some(column)) => (column, literal),
+            _ => continue,
+        };
+        if let (Some((table, column)), Some(value)) = (facts.sources[column.0].origin(column.1), text(literal)) {
+            let stated = Stated { table: table.full_name(), column: column.name.clone(), value };
+            if !out.contains(&stated) {
+                out.push(stated);
+            }
+        }
+    }
+    out
 }
 
 /// A span that covers a whole text.

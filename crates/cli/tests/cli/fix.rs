@@ -322,3 +322,17 @@ fn a_line_that_cannot_be_looked_at_does_not_stop_the_others() {
         (2, "1 untouched, 1 mended, 0 given up, 0 refused, 4 could not be looked at\n")
     );
 }
+
+#[test]
+fn l05_the_database_settles_a_tie_by_the_values_it_holds() {
+    let place = Place::new();
+    let shops = "CREATE TABLE shops (shop_id INTEGER PRIMARY KEY, first_city TEXT, other_city TEXT);
+        INSERT INTO shops VALUES (1, 'Bonn', 'Kiel'), (2, 'Hamm', 'Ulm');";
+    rusqlite::Connection::open(place.path("shops.db")).unwrap().execute_batch(shops).unwrap();
+    for (city, column) in [("Bonn", "first_city"), ("Kiel", "other_city"), ("O'Hare", "first_city")] {
+        let sql = format!("SELECT shop_id FROM shops WHERE city = '{}'", city.replace('\'', "''"));
+        let ended = place.run(&["fix", "--db", "shops.db", "--sql", &sql, "--format", "json"]);
+        let corrected = ended.json()["corrected_sql"].as_str().unwrap().to_string();
+        assert!(corrected.contains(column), "{city}: {corrected}");
+    }
+}

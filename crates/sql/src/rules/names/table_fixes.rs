@@ -39,6 +39,7 @@ pub(super) fn unjoined_tables(reference: &Reference<'_>, wanted: Option<&str>, s
         }
         let alias = wanted.filter(|w| !subject.context.dialect.reserved.contains(w));
         let Some(joined) = mend::join(subject, block, table, alias) else { continue };
+        let among = among(reference, table, &joined, subject);
         let mut edits = joined.edits;
         let text = format!("{}.{}", joined.called, subject.context.dialect.quoted(&column.name));
         edits.push(Edit { span: subject.query.span(reference.place), text });
@@ -55,6 +56,16 @@ pub(super) fn unjoined_tables(reference: &Reference<'_>, wanted: Option<&str>, s
             + (2 + joined.doubt + 2 * missing_siblings)
                 .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties);
         let sure = !joined.inferred && !joined.multiplies && !joined.rivals;
+        if let Some(fix) = among {
+            // Figures about all rows would change with a join that multiplies them; counts in groups are often counts of
+            // what is joined.
+            let counts = facts.calls.iter().any(|c| {
+                let figure = matches!(c.lower.as_str(), "sum" | "avg")
+                    || (c.lower == "count" && !c.distinct && !facts.blocks[block].grouped);
+                c.block == Some(block) && c.aggregate && figure
+            });
+            ways.push(Way { fix, doubt: (doubt + 1).saturating_sub(2 * usize::from(counts)) });
+        }
         ways.push(Way {
             fix: Fix {
                 edits,
@@ -67,6 +78,46 @@ pub(super) fn unjoined_tables(reference: &Reference<'_>, wanted: Option<&str>, s
             doubt,
         });
     }
+}
+
+/// The table is only filtered on, and joining it would multiply rows: its condition becomes `key IN (SELECT …)`.
+fn among(reference: &Reference<'_>, table: &Table, joined: &mend::Joined, subject: &Subject<'_>) -> Option<Fix> {
+    let facts = subject.facts;
+    let block = reference.block;
+    if !joined.multiplies || reference.clause != Clause::Where || facts.blocks[block].distinct {
+        return None;
+    }
+    let (_, parts) = mend::conditions(subject, block)?;
+    let at = subject.query.span(reference.place);
+    let part = parts.into_iter().find(|p| p.start <= at.start && at.end <= p.end)?;
+    let inside = |r: &&Reference<'_>| {
+        let span = subject.query.span(r.place);
+        part.start <= span.start && span.end <= part.end
+    };
+    let is_its = |r: &Reference<'_>| is_missing(&r.meaning) && table.column(&r.name.value).is_some() && r.block == block;
+    if !facts.references.iter().filter(inside).all(is_its)
+        || facts.references.iter().any(|r| is_its(r) && !inside(&r))
+    {
+        return None;
+    }
+    let mut condition = String::new();
+    let mut from = part.start;
+    let mut spans: Vec<(Span, &str)> =
+        facts.references.iter().filter(inside).map(|r| (subject.query.span(r.place), r.name.value.as_str())).collect();
+    spans.sort_by_key(|(s, _)| s.start);
+    for (span, name) in spans {
+        let column = table.column(name).map_or(name, |c| c.name.as_str());
+        condition.push_str(subject.query.text(Span::new(from, span.start)));
+        condition.push_str(&format!("{}.{}", joined.called, subject.context.dialect.quoted(column)));
+        from = span.end;
+    }
+    condition.push_str(subject.query.text(Span::new(from, part.end)));
+    Some(mend::replace(
+        part,
+        format!("{}{condition})", joined.among),
+        Applicability::Likely,
+        format!("`{}` is only filtered on, and joining it by {} would multiply rows", table.name, joined.path),
+    ))
 }
 
 fn is_missing(meaning: &Meaning) -> bool {
