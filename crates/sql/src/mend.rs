@@ -52,7 +52,7 @@ pub(crate) struct Joined {
     /// The path in words: `orders.customer_id = customers.customer_id`.
     pub path: String,
     /// The same as a condition, up to where the other condition goes: `customers.id IN (SELECT orders.customer_id FROM orders WHERE `.
-    pub among: String,
+    pub among: Option<String>,
 }
 
 /// Joins a table to a block over the shortest path of keys, under its own name, or the one that is wanted.
@@ -69,7 +69,7 @@ pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted:
     let mut taken: Vec<String> =
         facts.visible(block).iter().map(|&s| facts.sources[s].called().to_lowercase()).collect();
     let mut text = String::new();
-    let mut among = String::new();
+    let mut among: Option<String> = None;
     let mut words = Vec::new();
     let start = path.first().and_then(|l| here.iter().find(|(_, t)| std::ptr::eq(*t, l.from)))?.0;
     let mut left = facts.sources[start]
@@ -90,14 +90,15 @@ pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted:
             .iter()
             .map(|(a, b)| format!("{left}.{} = {name}.{}", dialect.quoted(a), dialect.quoted(b)))
             .collect();
-        among.push_str(&match link.columns.as_slice() {
-            [(a, b)] if i == 0 => format!(
-                "{left}.{} IN (SELECT {name}.{} FROM {table_name}{alias}",
-                dialect.quoted(a),
-                dialect.quoted(b)
-            ),
-            _ => format!(" JOIN {table_name}{alias} ON {}", conditions.join(" AND ")),
-        });
+        match (link.columns.as_slice(), &mut among) {
+            ([(a, b)], None) if i == 0 => {
+                let (a, b) = (dialect.quoted(a), dialect.quoted(b));
+                among = Some(format!("{left}.{a} IN (SELECT {name}.{b} FROM {table_name}{alias}"));
+            }
+            (_, Some(text)) => text.push_str(&format!(" JOIN {table_name}{alias} ON {}", conditions.join(" AND "))),
+            // A key of several columns cannot stand in front of IN everywhere.
+            (_, None) => {}
+        }
         conditions.extend(other_ties(subject, &here, link, &name));
         text.push_str(&format!(" JOIN {table_name}{alias} ON {}", conditions.join(" AND ")));
         words.push(describe(link));
@@ -114,7 +115,7 @@ pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted:
         inferred: path.iter().any(|l| l.inferred),
         multiplies: path.iter().any(|l| l.multiplies),
         path: words.join(", "),
-        among: format!("{among} WHERE "),
+        among: among.map(|text| format!("{text} WHERE ")),
     })
 }
 
@@ -348,11 +349,8 @@ pub(crate) fn before_join(subject: &Subject<'_>, source: Location) -> Option<usi
         Keyword::NATURAL,
     ];
     let ahead = |t: &TokenWithSpan| (t.span.start.line, t.span.start.column) < (source.line, source.column);
-    let mut back: Vec<TokenWithSpan> = tokens(subject)
-        .into_iter()
-        .take_while(ahead)
-        .filter(|t| !matches!(t.token, Token::Whitespace(_)))
-        .collect();
+    let mut back: Vec<TokenWithSpan> =
+        tokens(subject).into_iter().take_while(ahead).filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
     let before = back.len();
     while back.last().and_then(|t| keyword(&t.token)).is_some_and(|k| WORDS.contains(&k)) {
         back.pop();

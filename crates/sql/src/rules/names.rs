@@ -3,8 +3,8 @@
 pub mod alias_reference;
 pub mod ambiguous_column;
 mod column_fixes;
-mod table_fixes;
 pub mod reserved_word;
+mod table_fixes;
 pub mod unknown_alias;
 pub mod unknown_column;
 pub mod unknown_function;

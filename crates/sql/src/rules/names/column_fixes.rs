@@ -201,7 +201,6 @@ fn foreign_keys(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Su
     }
 }
 
-
 /// The name is replaced wherever the block uses it: left alone, a use that a query around it can also answer would quietly
 /// mean something else.
 fn everywhere(

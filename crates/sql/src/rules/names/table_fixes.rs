@@ -12,7 +12,12 @@ use crate::schema::Table;
 use crate::scope::{BlockId, Clause, Meaning, Reference, SourceId};
 
 /// A table that the query does not join has the column: it is joined over the keys.
-pub(super) fn unjoined_tables(reference: &Reference<'_>, wanted: Option<&str>, subject: &Subject<'_>, ways: &mut Vec<Way>) {
+pub(super) fn unjoined_tables(
+    reference: &Reference<'_>,
+    wanted: Option<&str>,
+    subject: &Subject<'_>,
+    ways: &mut Vec<Way>,
+) {
     let Some(schema) = subject.context.schema else { return };
     let facts = subject.facts;
     let name = reference.name.value.as_str();
@@ -87,6 +92,7 @@ fn among(reference: &Reference<'_>, table: &Table, joined: &mend::Joined, subjec
     if !joined.multiplies || reference.clause != Clause::Where || facts.blocks[block].distinct {
         return None;
     }
+    let among = joined.among.as_deref()?;
     let (_, parts) = mend::conditions(subject, block)?;
     let at = subject.query.span(reference.place);
     let part = parts.into_iter().find(|p| p.start <= at.start && at.end <= p.end)?;
@@ -94,9 +100,9 @@ fn among(reference: &Reference<'_>, table: &Table, joined: &mend::Joined, subjec
         let span = subject.query.span(r.place);
         part.start <= span.start && span.end <= part.end
     };
-    let is_its = |r: &Reference<'_>| is_missing(&r.meaning) && table.column(&r.name.value).is_some() && r.block == block;
-    if !facts.references.iter().filter(inside).all(is_its)
-        || facts.references.iter().any(|r| is_its(r) && !inside(&r))
+    let is_its =
+        |r: &Reference<'_>| is_missing(&r.meaning) && table.column(&r.name.value).is_some() && r.block == block;
+    if !facts.references.iter().filter(inside).all(is_its) || facts.references.iter().any(|r| is_its(r) && !inside(&r))
     {
         return None;
     }
@@ -114,7 +120,7 @@ fn among(reference: &Reference<'_>, table: &Table, joined: &mend::Joined, subjec
     condition.push_str(subject.query.text(Span::new(from, part.end)));
     Some(mend::replace(
         part,
-        format!("{}{condition})", joined.among),
+        format!("{among}{condition})"),
         Applicability::Likely,
         format!("`{}` is only filtered on, and joining it by {} would multiply rows", table.name, joined.path),
     ))
@@ -126,7 +132,12 @@ fn is_missing(meaning: &Meaning) -> bool {
 
 /// Everything the query asks of its only table is also in another table, which has the missing column as well: the query is
 /// moved there.
-pub(super) fn other_table(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subject<'_>, ways: &mut Vec<Way>) {
+pub(super) fn other_table(
+    reference: &Reference<'_>,
+    owner: Option<SourceId>,
+    subject: &Subject<'_>,
+    ways: &mut Vec<Way>,
+) {
     let (Some(schema), facts) = (subject.context.schema, subject.facts) else { return };
     let block: BlockId = reference.block;
     let [source] = facts.blocks[block].sources.as_slice() else { return };
@@ -245,7 +256,8 @@ pub(super) fn bridge(reference: &Reference<'_>, subject: &Subject<'_>, ways: &mu
     let mut words = Vec::new();
     for (i, link) in path.iter().enumerate() {
         let last = i + 1 == path.len();
-        let called = if last { dialect.quoted(&name.value) } else { dialect.quoted(&mend::fresh(&link.to.name, &taken)) };
+        let called =
+            if last { dialect.quoted(&name.value) } else { dialect.quoted(&mend::fresh(&link.to.name, &taken)) };
         taken.push(called.to_lowercase());
         let pairs: Vec<String> = link
             .columns
