@@ -1,0 +1,232 @@
+//! The connection to a model server: TLS, time limits, size limits. It moves bytes and knows nothing of what they mean.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, Url};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio::time::{Instant, timeout_at};
+
+use crate::error::{Error, Wait};
+use crate::providers::Provider;
+
+/// Makes the client for one provider. Certificates are checked against Mozilla's roots, with ring and nothing else.
+pub(crate) fn client(provider: &Provider, url: &Url) -> Result<Client, Error> {
+    let broken = |why: &dyn std::fmt::Display| {
+        Error::configuration(format!("no secure connections can be made: {why}"), "check `ca_file`, if there is one")
+    };
+    let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    if let Some(file) = &provider.ca_file {
+        for certificate in certificates(file)? {
+            roots.add(certificate).map_err(|why| broken(&why))?;
+        }
+    }
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|why| broken(&why))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let mut builder = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .connect_timeout(Duration::from_secs_f64(provider.connect_seconds))
+        // A redirect would carry the key to an address that nobody has written down.
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("querymend/", env!("CARGO_PKG_VERSION")));
+    if is_loopback(url) {
+        // A proxy would be asked for its own machine.
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|why| broken(&why.without_url()))
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let shown = file.display();
+    let wrong = |why: &dyn std::fmt::Display| {
+        Error::configuration(format!("the certificates in {shown} cannot be read: {why}"), "check `ca_file`")
+    };
+    let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(file).map_err(|why| wrong(&why))?.collect();
+    match all {
+        Ok(all) if all.is_empty() => Err(wrong(&"there are none")),
+        Ok(all) => Ok(all),
+        Err(why) => Err(wrong(&why)),
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Headers from names and values. They are marked as secret, so that nothing prints them.
+pub(crate) fn headers(pairs: Vec<(&'static str, String)>) -> Result<HeaderMap, Error> {
+    let mut headers = HeaderMap::new();
+    headers.insert(reqwest::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(reqwest::header::ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+    for (name, value) in pairs {
+        let mut value = HeaderValue::from_str(&value)
+            .map_err(|_| Error::configuration("the key cannot be sent", "a key is one word of printable characters"))?;
+        value.set_sensitive(true);
+        headers.insert(HeaderName::from_static(name), value);
+    }
+    Ok(headers)
+}
+
+/// One request under way: who is asked, and how long may be waited.
+pub(crate) struct Patience<'a> {
+    pub model: &'a str,
+    /// The time of the whole request, and when it is up.
+    pub whole: Duration,
+    pub until: Instant,
+    /// The longest wait for a connection; the client keeps it, and errors name it.
+    pub connect: Duration,
+    /// The longest silence.
+    pub silence: Option<Duration>,
+}
+
+impl Patience<'_> {
+    /// Waits for something from the server, no longer than may be waited.
+    async fn wait<T>(&self, future: impl Future<Output = reqwest::Result<T>>, wait: Wait) -> Result<T, Error> {
+        let quiet = self.silence.map(|silence| (Instant::now() + silence, silence));
+        let (until, after, waiting_for) = match quiet {
+            Some((until, silence)) if until < self.until => (until, silence, Wait::FirstByte),
+            _ => (self.until, self.whole, wait),
+        };
+        match timeout_at(until, future).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(why)) => Err(self.broken(why)),
+            Err(_) => Err(Error::Timeout { model: self.model.to_owned(), after, waiting_for }),
+        }
+    }
+
+    /// What a failure of the network means.
+    fn broken(&self, why: reqwest::Error) -> Error {
+        let model = self.model.to_owned();
+        if why.is_timeout() {
+            return Error::Timeout { model, after: self.connect, waiting_for: Wait::Connection };
+        }
+        // A certificate does not mend itself; all else on a network may.
+        let mut transient = true;
+        let mut message = String::new();
+        let why = why.without_url();
+        let mut cause: Option<&dyn std::error::Error> = Some(&why);
+        while let Some(error) = cause {
+            transient &= !is_tls(error);
+            // The last cause says what it is; those above it say only that something happened.
+            message = error.to_string();
+            cause = error.source();
+        }
+        Error::Unreachable { model, message, transient }
+    }
+}
+
+fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>())
+}
+
+/// An answer whose head is there and whose body is still to come.
+pub(crate) struct Incoming<'a> {
+    response: Response,
+    patience: Patience<'a>,
+    /// How many bytes have come.
+    pub read: usize,
+}
+
+/// Sends a request and waits for the head of the answer.
+pub(crate) async fn send<'a>(
+    client: &Client,
+    url: &Url,
+    headers: &HeaderMap,
+    body: Vec<u8>,
+    patience: Patience<'a>,
+) -> Result<Incoming<'a>, Error> {
+    let request = client.post(url.clone()).headers(headers.clone()).body(body);
+    let response = patience.wait(request.send(), Wait::FirstByte).await?;
+    Ok(Incoming { response, patience, read: 0 })
+}
+
+impl Incoming<'_> {
+    pub(crate) fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    pub(crate) fn content_type(&self) -> &str {
+        let value = self.response.headers().get(reqwest::header::CONTENT_TYPE);
+        value.and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// How long the server wants to be left alone: milliseconds in OpenAI's header, else seconds. A date is not read.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        let number = |name: &str| self.response.headers().get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+        let seconds = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after"))?;
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+
+    /// The next bytes; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, Error> {
+        let wait = if self.read == 0 { Wait::FirstByte } else { Wait::End };
+        let bytes = self.patience.wait(self.response.chunk(), wait).await?;
+        self.read += bytes.as_ref().map_or(0, |bytes| bytes.len());
+        Ok(bytes)
+    }
+
+    /// The whole body, or as much of it as is allowed and whether that was all.
+    pub(crate) async fn all(&mut self, most: usize) -> Result<(Vec<u8>, bool), Error> {
+        let mut all = Vec::new();
+        while let Some(bytes) = self.next().await? {
+            all.extend_from_slice(bytes.as_ref());
+            if all.len() > most {
+                all.truncate(most);
+                return Ok((all, false));
+            }
+        }
+        Ok((all, true))
+    }
+
+    /// Reads the little that follows the last event, so that the connection can be used again.
+    pub(crate) async fn drain(mut self) {
+        let soon = Instant::now() + Duration::from_millis(50);
+        while let Ok(Ok(Some(_))) = timeout_at(soon, self.response.chunk()).await {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a05_a_header_with_a_key_is_not_printed() {
+        let headers = headers(vec![("authorization", "Bearer sk-secret".to_owned())]).unwrap();
+        assert!(!format!("{headers:?}").contains("secret"));
+    }
+
+    #[test]
+    fn loopback_is_known() {
+        for (url, expected) in [
+            ("http://127.0.0.1:1/v1", true),
+            ("http://localhost/v1", true),
+            ("http://[::1]:8080/", true),
+            ("http://localhost.example/", false),
+            ("https://10.0.0.1/", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn certificates_of_ones_own_must_be_certificates() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        let url = Url::parse("https://models.example/").unwrap();
+        let provider = Provider { ca_file: Some(file.clone()), ..Provider::for_tests() };
+        assert!(client(&provider, &url).is_err(), "the file is not there");
+        std::fs::write(&file, "no certificate").unwrap();
+        assert!(client(&provider, &url).is_err());
+        assert!(client(&Provider::for_tests(), &url).is_ok());
+    }
+}

