@@ -1,0 +1,6 @@
+//! Question in, answer and events out: the loop that asks a model for SQL, has it reviewed, runs it, mends it, and tries again
+//! within bounds.
+
+pub mod event;
+
+pub use event::{Answer, Event, Status, Stop};
