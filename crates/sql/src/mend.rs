@@ -202,7 +202,8 @@ fn describe(link: &Link<'_>) -> String {
     format!("{}.{a} = {}.{b}", link.from.name, link.to.name)
 }
 
-fn fresh(name: &str, taken: &[String]) -> String {
+/// A name that nothing is called yet.
+pub(crate) fn fresh(name: &str, taken: &[String]) -> String {
     if !taken.contains(&name.to_lowercase()) {
         return name.to_string();
     }

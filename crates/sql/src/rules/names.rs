@@ -3,6 +3,7 @@
 pub mod alias_reference;
 pub mod ambiguous_column;
 mod column_fixes;
+mod joined_twice;
 pub mod reserved_word;
 pub mod unknown_alias;
 pub mod unknown_column;
