@@ -325,7 +325,7 @@ pub(crate) fn clause_end(subject: &Subject<'_>, start: Location, stops: &[Keywor
 }
 
 /// The tokens of a query from a place on, with how deep each stands, up to the parenthesis, semicolon or end that closes it.
-fn rest_of_query(subject: &Subject<'_>, start: Location) -> Vec<(usize, Span, Token)> {
+pub(crate) fn rest_of_query(subject: &Subject<'_>, start: Location) -> Vec<(usize, Span, Token)> {
     let mut depth = 0;
     let mut out = Vec::new();
     let behind = |t: &TokenWithSpan| (t.span.start.line, t.span.start.column) >= (start.line, start.column);
@@ -346,7 +346,7 @@ fn rest_of_query(subject: &Subject<'_>, start: Location) -> Vec<(usize, Span, To
 }
 
 /// The keyword that a token is, if it is one and not a name in quotes.
-fn keyword(token: &Token) -> Option<Keyword> {
+pub(crate) fn keyword(token: &Token) -> Option<Keyword> {
     match token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
