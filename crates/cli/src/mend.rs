@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use querymend_engine::{Engine, Error, open};
 use querymend_sql::{
-    Applicability, Approved, Context, EngineError, Finding, Repair, Request, Severity, Status, repair, review,
+    Applicability, Approved, Context, EngineError, Finding, Repair, Request, Severity, Status, classify, repair, review,
 };
 use tokio::runtime::Runtime;
 
@@ -76,7 +76,12 @@ impl Judge<'_> {
 /// Mends a query. A failure means that the database could not be asked, and nothing is known about the query.
 pub fn mend(broken: &Broken<'_>, judge: Option<&Judge<'_>>) -> Result<Repair, Failure> {
     let Broken { text, context, question, error, apply } = *broken;
-    let request = Request { text, context, question, apply };
+    let error = error.map(str::trim).filter(|error| !error.is_empty());
+    let classified = error.map(|error| {
+        let said = EngineError { message: error.to_string(), ..EngineError::default() };
+        classify(context.dialect, &said)
+    });
+    let request = Request { text, context, question, apply, error: classified.as_ref() };
     let trouble: RefCell<Option<Error>> = RefCell::new(None);
     let refusals: RefCell<Vec<(String, EngineError)>> = RefCell::new(Vec::new());
     let judge = judge.filter(|judge| judge.speaks(&context));
@@ -114,7 +119,7 @@ pub fn mend(broken: &Broken<'_>, judge: Option<&Judge<'_>>) -> Result<Repair, Fa
         }
         Status::Untouched if judge.is_none() => {
             // The database refused the query, and nobody is here who could say that it was wrong.
-            if let Some(error) = error.map(str::trim).filter(|error| !error.is_empty()) {
+            if let Some(error) = error {
                 mended.status = Status::GaveUp;
                 mended.findings.push(said(error, &context));
             }

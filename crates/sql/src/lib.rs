@@ -42,7 +42,7 @@ pub use finding::{Applicability, Edit, Finding, Fix, Severity, Span};
 pub use policy::{Comments, Policy};
 pub use query::{Comment, Failure, Query};
 pub use repair::{Applied, DryRun, Repair, Request, Status, repair};
-pub use review::{Approved, Context, Extracted, Refused, Review, Verdict, review};
+pub use review::{Approved, Context, Extracted, Refused, Review, Verdict, review, review_refused};
 pub use rows::{Cell, Rows};
 pub use rules::{RULES, Rule};
 pub use salvage::Step;

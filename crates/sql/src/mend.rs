@@ -309,6 +309,17 @@ pub(crate) const AFTER_FROM: &[Keyword] = &[
     Keyword::QUALIFY,
 ];
 
+/// The word FROM of a block.
+pub(crate) fn from_word(subject: &Subject<'_>, block: BlockId) -> Option<Span> {
+    let start = subject.facts.blocks[block].from;
+    let before = tokens(subject)
+        .into_iter()
+        .filter(|t| !matches!(t.token, Token::Whitespace(_)))
+        .take_while(|t| (t.span.start.line, t.span.start.column) < (start.line, start.column))
+        .last()?;
+    (keyword(&before.token) == Some(Keyword::FROM)).then(|| subject.query.span(before.span))
+}
+
 /// Where the FROM clause of a block ends, in the given text.
 pub(crate) fn from_end(subject: &Subject<'_>, block: BlockId) -> Option<usize> {
     clause_end(subject, subject.facts.blocks[block].from, AFTER_FROM)

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use crate::dialect::EngineError;
+use crate::dialect::{Classified, EngineError, classify};
 use crate::finding::{Applicability, Finding, Fix, Severity, apply};
-use crate::review::{Approved, Context, Review, Verdict, review};
+use crate::review::{Approved, Context, Review, Verdict, review, review_refused};
 
 /// What is asked.
 #[derive(Clone, Copy)]
@@ -20,6 +20,8 @@ pub struct Request<'r> {
     pub question: Option<&'r str>,
     /// The most doubtful fix that may be applied.
     pub apply: Applicability,
+    /// What the database said against the text, where it did: rules may then mend what a review alone takes for fine.
+    pub error: Option<&'r Classified>,
 }
 
 /// What became of a query.
@@ -76,18 +78,30 @@ struct State {
 
 /// Mends a query. Deterministic: the same request gives the same answer.
 pub fn repair(request: &Request<'_>, dry_run: Option<DryRun<'_>>) -> Repair {
-    let first = state(request, request.text.to_string(), Vec::new(), 0);
-    if first.review.is_clean() && salvage_fixes(&first.review).is_empty() && runs(&first.review, dry_run) {
-        return outcome(Status::Untouched, first);
+    let mut first = state(request, request.text.to_string(), Vec::new(), 0);
+    if first.review.is_clean() && salvage_fixes(&first.review).is_empty() {
+        // A dry run does not see what only fails while rows are read; whoever ran the query does.
+        let (runs, said) = match refusal_of(&first.review, dry_run) {
+            Some(said) => (false, Some(said)),
+            None => (true, request.error.cloned()),
+        };
+        match said.and_then(|said| refused(request, &first, &said)) {
+            Some(known) => first = known,
+            None if runs => return outcome(Status::Untouched, first),
+            None => {}
+        }
     }
     let mut seen: HashSet<String> = HashSet::new();
     let mut reviews = 1;
     let mut best: Option<State> = None;
     let mut open = vec![first];
     while let Some(at) = cheapest(&open) {
-        let here = open.swap_remove(at);
-        if here.review.is_clean() && runs(&here.review, dry_run) {
-            return outcome(Status::Mended, with_salvage(here));
+        let mut here = open.swap_remove(at);
+        if here.review.is_clean() {
+            let Some(said) = refusal_of(&here.review, dry_run) else {
+                return outcome(Status::Mended, with_salvage(here));
+            };
+            here = refused(request, &here, &said).unwrap_or(here);
         }
         for (code, fix, rank) in steps(&here.review, request.apply) {
             if reviews >= MOST_REVIEWS {
@@ -125,10 +139,24 @@ pub fn repair(request: &Request<'_>, dry_run: Option<DryRun<'_>>) -> Repair {
 fn state(request: &Request<'_>, text: String, applied: Vec<Applied>, cost: usize) -> State {
     let context = Context { question: request.question, ..request.context };
     let review = review(&text, &context);
+    weighed(text, applied, review, cost)
+}
+
+/// The same state, seen by rules that know what the database said against it; `None` if none of them can mend it.
+fn refused(request: &Request<'_>, state: &State, said: &Classified) -> Option<State> {
+    let context = Context { question: request.question, ..request.context };
+    let review = review_refused(&state.text, &context, Some(said));
+    let known = weighed(state.text.clone(), state.applied.clone(), review, state.cost);
+    (known.errors > 0 && !steps(&known.review, request.apply).is_empty()).then_some(known)
+}
+
+fn weighed(text: String, applied: Vec<Applied>, review: Review, cost: usize) -> State {
     let errors = review.findings.iter().filter(|f| f.severity == Severity::Error).count();
     // Text that does not parse, or several statements, have one finding and may hide many.
     let several = review.findings.iter().any(|f| f.code == "many-statements");
-    let errors = errors + if broken(&review) { 100 } else { 50 * usize::from(several) };
+    // A table that nobody knows hides what is wrong with its columns.
+    let hidden = 2 * review.findings.iter().filter(|f| f.code == "unknown-table").count();
+    let errors = errors + hidden + if broken(&review) { 100 } else { 50 * usize::from(several) };
     State { text, applied, review, errors, cost }
 }
 
@@ -142,12 +170,10 @@ fn is_safety(code: &str) -> bool {
     crate::rules::Rule::named(code).is_some_and(|r| r.group == "safety")
 }
 
-fn runs(review: &Review, dry_run: Option<DryRun<'_>>) -> bool {
-    match (review.approve(), dry_run) {
-        (Ok(approved), Some(dry_run)) => dry_run(&approved).is_ok(),
-        (Ok(_), None) => true,
-        (Err(_), _) => false,
-    }
+/// What the database says against a query; nothing if it would run it, or is not asked.
+fn refusal_of(review: &Review, dry_run: Option<DryRun<'_>>) -> Option<Classified> {
+    let error = dry_run?(&review.approve().ok()?).err()?;
+    Some(classify(review.dialect(), &error))
 }
 
 fn outcome(status: Status, state: State) -> Repair {
@@ -205,4 +231,52 @@ fn steps(review: &Review, most: Applicability) -> Vec<(&'static str, Fix, usize)
     let Some(finding) = review.findings.iter().filter(mendable).min_by_key(cause) else { return Vec::new() };
     let fixes = finding.fixes.iter().filter(|f| f.applicability <= most);
     fixes.enumerate().map(|(rank, fix)| (finding.code, fix.clone(), rank)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::{MYSQL, POSTGRES, SQLITE};
+
+    #[test]
+    fn l02_l05_what_the_database_said_steers_the_repair() {
+        let policy = crate::Policy::default();
+        for (dialect, sql, error, mended) in [
+            (
+                &SQLITE,
+                "SELECT CONCAT(name, '!') FROM products",
+                "no such function: CONCAT",
+                Some("SELECT (name || '!') FROM products"),
+            ),
+            (
+                &POSTGRES,
+                "SELECT price / (stock - 1) FROM products",
+                "division by zero",
+                Some("SELECT price / (NULLIF(stock - 1, 0)) FROM products"),
+            ),
+            (
+                &MYSQL,
+                "SELECT name FROM products WHERE product_id = (SELECT product_id FROM reviews)",
+                "Subquery returns more than 1 row",
+                Some("SELECT name FROM products WHERE product_id IN (SELECT product_id FROM reviews)"),
+            ),
+            // What no rule can mend is left as it is.
+            (&SQLITE, "SELECT name FROM products", "database is locked", None),
+            (&SQLITE, "SELECT upper(name) FROM products", "no such function: lower", None),
+        ] {
+            let ddl = include_str!("../tests/pages/shop.sql").replace('"', &dialect.quote.to_string());
+            let schema = crate::Schema::from_ddl(&ddl, dialect).unwrap();
+            let said = classify(dialect, &EngineError { message: error.into(), ..EngineError::default() });
+            let request = Request {
+                text: sql,
+                context: Context { schema: Some(&schema), dialect, policy: &policy, question: None },
+                question: None,
+                apply: Applicability::Likely,
+                error: Some(&said),
+            };
+            let repair = repair(&request, None);
+            let status = if mended.is_some() { Status::Mended } else { Status::Untouched };
+            assert_eq!((repair.status, repair.sql.as_str()), (status, mended.unwrap_or(sql)));
+        }
+    }
 }

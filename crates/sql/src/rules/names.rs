@@ -4,6 +4,7 @@ pub mod alias_reference;
 pub mod ambiguous_column;
 mod column_fixes;
 mod joined_twice;
+mod junction;
 pub mod reserved_word;
 pub mod unknown_alias;
 pub mod unknown_column;

@@ -167,7 +167,7 @@ fn in_groups(block: BlockId, subject: &Subject<'_>) -> Option<Fix> {
     if !b.grouped || free || flat || b.items.iter().any(|i| i.expression.is_none()) {
         return None;
     }
-    let from = from_word(block, subject)?;
+    let from = mend::from_word(subject, block)?;
     let end = groups_end(block, true, subject)?;
     let names: Vec<String> =
         (1..=inner.len()).map(|n| if n == 1 { "amount".into() } else { format!("amount_{n}") }).collect();
@@ -177,17 +177,6 @@ fn in_groups(block: BlockId, subject: &Subject<'_>) -> Option<Fix> {
     edits.push(insert(from.start, format!("FROM (SELECT {} ", columns.join(", "))));
     edits.push(insert(end, ") AS each_group".into()));
     Some(fix(edits, "the inner aggregate is computed for each group, and the outer one over the groups"))
-}
-
-/// The word FROM of a block.
-fn from_word(block: BlockId, subject: &Subject<'_>) -> Option<Span> {
-    let start = subject.facts.blocks[block].from;
-    let before = mend::tokens(subject)
-        .into_iter()
-        .filter(|t| !matches!(t.token, sqlparser::tokenizer::Token::Whitespace(_)))
-        .take_while(|t| (t.span.start.line, t.span.start.column) < (start.line, start.column))
-        .last()?;
-    (mend::keyword(&before.token) == Some(Keyword::FROM)).then(|| subject.query.span(before.span))
 }
 
 /// `SELECT name, MAX(COUNT(*)) FROM … GROUP BY name`: the group with the most is the first when groups are sorted by it.
