@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use querymend_engine::{Cancel, Engine, Error, Limits, open};
 use querymend_sql::{
-    Applicability, Approved, Context, EngineError, Finding, Repair, Request, Severity, Status, repair, review,
+    Applicability, Approved, Context, EngineError, Finding, Repair, Request, Severity, Status, classify, repair, review,
 };
 use tokio::runtime::Runtime;
 
@@ -111,7 +111,12 @@ impl querymend_sql::Judge for Asked<'_> {
 /// Mends a query. A failure means that the database could not be asked, and nothing is known about the query.
 pub fn mend(broken: &Broken<'_>, judge: Option<&Judge<'_>>) -> Result<Repair, Failure> {
     let Broken { text, context, question, error, apply } = *broken;
-    let request = Request { text, context, question, apply };
+    let error = error.map(str::trim).filter(|error| !error.is_empty());
+    let classified = error.map(|error| {
+        let said = EngineError { message: error.to_string(), ..EngineError::default() };
+        classify(context.dialect, &said)
+    });
+    let request = Request { text, context, question, apply, error: classified.as_ref() };
     let judge = judge.filter(|judge| judge.speaks(&context));
     let asked = judge.map(|judge| Asked { judge, trouble: RefCell::default(), refusals: RefCell::default() });
     let mut mended = repair(&request, asked.as_ref().map(|a| a as &dyn querymend_sql::Judge));
@@ -137,7 +142,7 @@ pub fn mend(broken: &Broken<'_>, judge: Option<&Judge<'_>>) -> Result<Repair, Fa
         }
         Status::Untouched if judge.is_none() => {
             // The database refused the query, and nobody is here who could say that it was wrong.
-            if let Some(error) = error.map(str::trim).filter(|error| !error.is_empty()) {
+            if let Some(error) = error {
                 mended.status = Status::GaveUp;
                 mended.findings.push(said(error, &context));
             }

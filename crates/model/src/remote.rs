@@ -132,13 +132,8 @@ impl Remote {
         listen: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, Failure> {
         let body = self.wire.body(&self.model, request, without).to_string().into_bytes();
-        let patience = Patience {
-            model: &self.name,
-            whole: request.timeout,
-            until,
-            connect: self.connect,
-            silence: self.silence,
-        };
+        let patience =
+            Patience { model: &self.name, whole: request.timeout, until, connect: self.connect, silence: self.silence };
         let mut incoming = http::send(&self.client, &self.url, &self.headers, body, patience).await?;
         let status = incoming.status();
         if !(200..300).contains(&status) {

@@ -36,14 +36,16 @@ mod safety;
 mod salvage;
 pub mod schema;
 pub mod scope;
+mod search;
 
 pub use dialect::{Classified, Dialect, EngineError, ErrorType, classify};
 pub use finding::{Applicability, Edit, Finding, Fix, Severity, Span};
 pub use policy::{Comments, Policy};
 pub use query::{Comment, Failure, Query};
 pub use repair::{Applied, Judge, Repair, Request, Status, repair};
-pub use review::{Approved, Context, Extracted, Refused, Review, Stated, Verdict, review};
+pub use review::{Approved, Context, Extracted, Refused, Review, Stated, Verdict, review, review_refused};
 pub use rows::{Cell, Rows};
 pub use rules::{RULES, Rule};
 pub use salvage::Step;
 pub use schema::{Schema, SchemaError};
+pub use search::{Next, Search};

@@ -215,6 +215,7 @@ fn describe(link: &Link<'_>) -> String {
     format!("{}.{a} = {}.{b}", link.from.name, link.to.name)
 }
 
+/// A name that nothing is called yet.
 pub(crate) fn fresh(name: &str, taken: &[String]) -> String {
     if !taken.contains(&name.to_lowercase()) {
         return name.to_string();
@@ -321,6 +322,17 @@ pub(crate) const AFTER_FROM: &[Keyword] = &[
     Keyword::QUALIFY,
 ];
 
+/// The word FROM of a block.
+pub(crate) fn from_word(subject: &Subject<'_>, block: BlockId) -> Option<Span> {
+    let start = subject.facts.blocks[block].from;
+    let before = tokens(subject)
+        .into_iter()
+        .filter(|t| !matches!(t.token, Token::Whitespace(_)))
+        .take_while(|t| (t.span.start.line, t.span.start.column) < (start.line, start.column))
+        .last()?;
+    (keyword(&before.token) == Some(Keyword::FROM)).then(|| subject.query.span(before.span))
+}
+
 /// Where the FROM clause of a block ends, in the given text.
 pub(crate) fn from_end(subject: &Subject<'_>, block: BlockId) -> Option<usize> {
     clause_end(subject, subject.facts.blocks[block].from, AFTER_FROM)
@@ -360,7 +372,7 @@ pub(crate) fn before_join(subject: &Subject<'_>, source: Location) -> Option<usi
 }
 
 /// The tokens of a query from a place on, with how deep each stands, up to the parenthesis, semicolon or end that closes it.
-fn rest_of_query(subject: &Subject<'_>, start: Location) -> Vec<(usize, Span, Token)> {
+pub(crate) fn rest_of_query(subject: &Subject<'_>, start: Location) -> Vec<(usize, Span, Token)> {
     let mut depth = 0;
     let mut out = Vec::new();
     let behind = |t: &TokenWithSpan| (t.span.start.line, t.span.start.column) >= (start.line, start.column);
@@ -381,7 +393,7 @@ fn rest_of_query(subject: &Subject<'_>, start: Location) -> Vec<(usize, Span, To
 }
 
 /// The keyword that a token is, if it is one and not a name in quotes.
-fn keyword(token: &Token) -> Option<Keyword> {
+pub(crate) fn keyword(token: &Token) -> Option<Keyword> {
     match token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,

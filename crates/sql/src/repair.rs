@@ -1,13 +1,12 @@
-//! Mends a query without a model: a small best-first search over the fixes of its findings, with the review as judge and,
-//! where a database is connected, its own dry run.
-
-use std::collections::{HashMap, HashSet};
+//! Mends a query without a model: what is asked, what comes of it, and the search (`search.rs`) carried out with a database
+//! that answers at once.
 
 use serde::Serialize;
 
-use crate::dialect::EngineError;
-use crate::finding::{Applicability, Finding, Fix, Severity, apply};
-use crate::review::{Approved, Context, Review, Stated, Verdict, review};
+use crate::dialect::{Classified, EngineError};
+use crate::finding::{Applicability, Finding};
+use crate::review::{Approved, Context};
+use crate::search::{Next, Search};
 
 /// What is asked.
 #[derive(Clone, Copy)]
@@ -20,6 +19,8 @@ pub struct Request<'r> {
     pub question: Option<&'r str>,
     /// The most doubtful fix that may be applied.
     pub apply: Applicability,
+    /// What the database said against the text, where it did: rules may then mend what a review alone takes for fine.
+    pub error: Option<&'r Classified>,
 }
 
 /// What became of a query.
@@ -72,190 +73,62 @@ pub trait Judge {
     }
 }
 
-/// How many reviews one repair may cost.
-const MOST_REVIEWS: usize = 120;
-
-/// How many times the database is asked whether a column holds a value.
-const MOST_LOOKUPS: usize = 16;
-/// What a value that its column never holds adds to the doubt of a candidate: more than a place or two in the order.
-const ABSENT: usize = 3;
-
-struct State {
-    text: String,
-    applied: Vec<Applied>,
-    review: Review,
-    errors: usize,
-    cost: usize,
-}
-
 /// Mends a query. Deterministic: the same request gives the same answer.
 pub fn repair(request: &Request<'_>, judge: Option<&dyn Judge>) -> Repair {
-    let first = state(request, request.text.to_string(), Vec::new(), 0);
-    if first.review.is_clean() && salvage_fixes(&first.review).is_empty() && runs(&first.review, judge) {
-        return outcome(Status::Untouched, first);
-    }
-    let mut seen: HashSet<String> = HashSet::new();
-    let mut reviews = 1;
-    let mut best: Option<State> = None;
-    let mut open = vec![first];
-    let mut values = Values { request, judge, known: HashMap::new() };
-    while let Some(at) = cheapest(&open) {
-        let here = open.swap_remove(at);
-        if here.review.is_clean() && runs(&here.review, judge) {
-            return outcome(Status::Mended, with_salvage(here));
-        }
-        let steps = steps(&here.review, request.apply);
-        let tied = steps.len() > 1;
-        for (code, fix, rank) in steps {
-            if reviews >= MOST_REVIEWS {
-                break;
-            }
-            let text = apply(&here.review.source, &fix.edits);
-            if text == here.text || !seen.insert(text.clone()) {
-                continue;
-            }
-            let mut applied = here.applied.clone();
-            applied.push(Applied { code, applicability: fix.applicability, why: fix.why.clone() });
-            let mut next = state(request, text, applied, here.cost + price(fix.applicability) + rank);
-            reviews += 1;
-            if tied {
-                let new = next.review.stated.iter().filter(|s| !here.review.stated.contains(s));
-                next.cost += ABSENT * new.filter(|s| values.is_absent(s)).count();
-            }
-            let salvaged = next.errors <= here.errors && fix.applicability == Applicability::Safe;
-            let shrinks = next.errors < here.errors || salvaged;
-            // What was harmless stays harmless; what was refused may become harmless.
-            let harmless = next.review.verdict() == Verdict::Approved || here.review.verdict() == Verdict::Refused;
-            if shrinks && harmless {
-                open.push(next);
-            }
-        }
-        if best.as_ref().is_none_or(|b| (here.errors, here.cost) < (b.errors, b.cost)) {
-            best = Some(here);
+    let mut search = Search::new(*request, judge.is_some());
+    loop {
+        match search.next() {
+            Next::Runs(query) => search.runs(judge.map_or(Ok(()), |j| j.runs(&query))),
+            Next::Rows(query) => search.rows(judge.and_then(|j| j.gives_rows(&query))),
+            Next::Done(repair) => return *repair,
         }
     }
-    match best {
-        Some(best) if best.review.verdict() == Verdict::Refused && !broken(&best.review) => {
-            outcome(Status::Refused, best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::{MYSQL, POSTGRES, SQLITE, classify};
+
+    #[test]
+    fn l02_l05_what_the_database_said_steers_the_repair() {
+        let policy = crate::Policy::default();
+        for (dialect, sql, error, mended) in [
+            (
+                &SQLITE,
+                "SELECT CONCAT(name, '!') FROM products",
+                "no such function: CONCAT",
+                Some("SELECT (name || '!') FROM products"),
+            ),
+            (
+                &POSTGRES,
+                "SELECT price / (stock - 1) FROM products",
+                "division by zero",
+                Some("SELECT price / (NULLIF(stock - 1, 0)) FROM products"),
+            ),
+            (
+                &MYSQL,
+                "SELECT name FROM products WHERE product_id = (SELECT product_id FROM reviews)",
+                "Subquery returns more than 1 row",
+                Some("SELECT name FROM products WHERE product_id IN (SELECT product_id FROM reviews)"),
+            ),
+            // What no rule can mend is left as it is.
+            (&SQLITE, "SELECT name FROM products", "database is locked", None),
+            (&SQLITE, "SELECT upper(name) FROM products", "no such function: lower", None),
+        ] {
+            let ddl = include_str!("../tests/pages/shop.sql").replace('"', &dialect.quote.to_string());
+            let schema = crate::Schema::from_ddl(&ddl, dialect).unwrap();
+            let said = classify(dialect, &EngineError { message: error.into(), ..EngineError::default() });
+            let request = Request {
+                text: sql,
+                context: Context { schema: Some(&schema), dialect, policy: &policy, question: None },
+                question: None,
+                apply: Applicability::Likely,
+                error: Some(&said),
+            };
+            let repair = repair(&request, None);
+            let status = if mended.is_some() { Status::Mended } else { Status::Untouched };
+            assert_eq!((repair.status, repair.sql.as_str()), (status, mended.unwrap_or(sql)));
         }
-        Some(best) => outcome(Status::GaveUp, best),
-        None => outcome(Status::GaveUp, state(request, request.text.to_string(), Vec::new(), 0)),
     }
-}
-
-fn state(request: &Request<'_>, text: String, applied: Vec<Applied>, cost: usize) -> State {
-    let context = Context { question: request.question, ..request.context };
-    let review = review(&text, &context);
-    let errors = review.findings.iter().filter(|f| f.severity == Severity::Error).count();
-    // Text that does not parse, or several statements, have one finding and may hide many.
-    let several = review.findings.iter().any(|f| f.code == "many-statements");
-    let errors = errors + if broken(&review) { 100 } else { 50 * usize::from(several) };
-    State { text, applied, review, errors, cost }
-}
-
-/// Whether it was refused because it does not parse, rather than for what it does.
-fn broken(review: &Review) -> bool {
-    review.verdict() == Verdict::Refused
-        && !review.findings.iter().any(|f| f.severity == Severity::Error && is_safety(f.code))
-}
-
-fn is_safety(code: &str) -> bool {
-    crate::rules::Rule::named(code).is_some_and(|r| r.group == "safety")
-}
-
-/// What the database said about values, so that it is asked once.
-struct Values<'v> {
-    request: &'v Request<'v>,
-    judge: Option<&'v dyn Judge>,
-    known: HashMap<Stated, bool>,
-}
-
-impl Values<'_> {
-    /// Whether the database says that the column never holds the value.
-    fn is_absent(&mut self, stated: &Stated) -> bool {
-        let Some(judge) = self.judge else { return false };
-        if let Some(absent) = self.known.get(stated) {
-            return *absent;
-        }
-        if self.known.len() >= MOST_LOOKUPS {
-            return false;
-        }
-        let context = &self.request.context;
-        let quoted = |name: &str| context.dialect.quoted(name);
-        let table: Vec<String> = stated.table.split('.').map(quoted).collect();
-        let question = format!(
-            "SELECT 1 FROM {} WHERE {} = '{}' LIMIT 1",
-            table.join("."),
-            quoted(&stated.column),
-            stated.value.replace('\'', "''")
-        );
-        let absent = review(&question, context).approve().ok().and_then(|q| judge.gives_rows(&q)) == Some(false);
-        self.known.insert(stated.clone(), absent);
-        absent
-    }
-}
-
-fn runs(review: &Review, judge: Option<&dyn Judge>) -> bool {
-    match (review.approve(), judge) {
-        (Ok(approved), Some(judge)) => judge.runs(&approved).is_ok(),
-        (Ok(_), None) => true,
-        (Err(_), _) => false,
-    }
-}
-
-fn outcome(status: Status, state: State) -> Repair {
-    let sql = match (status, state.review.approve()) {
-        // What is sent is what is given back, without the wrapping.
-        (Status::Mended | Status::GaveUp, Ok(approved)) if !state.applied.is_empty() => approved.sql().to_string(),
-        _ => state.text,
-    };
-    Repair { status, sql, applied: state.applied, findings: state.review.findings }
-}
-
-fn cheapest(open: &[State]) -> Option<usize> {
-    (0..open.len()).min_by_key(|&i| (open[i].errors * 2 + open[i].cost, open[i].text.len(), i))
-}
-
-fn price(applicability: Applicability) -> usize {
-    match applicability {
-        Applicability::Safe => 0,
-        Applicability::Likely => 1,
-        Applicability::Suggested => 8,
-    }
-}
-
-fn salvage_fixes(review: &Review) -> Vec<&Finding> {
-    let artefact = |f: &&Finding| crate::rules::Rule::named(f.code).is_some_and(|r| r.group == "artefact");
-    review.findings.iter().filter(artefact).filter(|f| f.code != "trailing-semicolon" && !f.fixes.is_empty()).collect()
-}
-
-/// What was salvaged on the way to a clean query is part of what was done to it.
-fn with_salvage(mut state: State) -> State {
-    for finding in salvage_fixes(&state.review) {
-        let Some(fix) = finding.fixes.first() else { continue };
-        state.applied.push(Applied { code: finding.code, applicability: fix.applicability, why: fix.why.clone() });
-    }
-    state
-}
-
-/// What may be tried next: salvage first and all at once, then the fixes of the first error that has any.
-fn steps(review: &Review, most: Applicability) -> Vec<(&'static str, Fix, usize)> {
-    let salvage = salvage_fixes(review);
-    if let Some(first) = salvage.first() {
-        let mut edits: Vec<_> = salvage.iter().flat_map(|f| f.fixes.iter().flat_map(|x| x.edits.clone())).collect();
-        edits.sort_by_key(|e| (e.span.start, e.span.end));
-        let why = first.fixes.first().map_or(String::new(), |f| f.why.clone());
-        return vec![(first.code, Fix { edits, applicability: Applicability::Safe, why }, 0)];
-    }
-    // A wrong table makes its columns and qualifiers look wrong too, so causes come before their consequences.
-    let cause = |f: &&Finding| {
-        ["many-statements", "unknown-table", "reserved-word", "unknown-alias"]
-            .iter()
-            .position(|c| *c == f.code)
-            .unwrap_or(9)
-    };
-    let mendable = |f: &&Finding| f.severity == Severity::Error && f.fixes.iter().any(|x| x.applicability <= most);
-    let Some(finding) = review.findings.iter().filter(mendable).min_by_key(cause) else { return Vec::new() };
-    let fixes = finding.fixes.iter().filter(|f| f.applicability <= most);
-    fixes.enumerate().map(|(rank, fix)| (finding.code, fix.clone(), rank)).collect()
 }

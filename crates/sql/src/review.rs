@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use sqlparser::ast::{BinaryOperator, Value as Literal};
 
-use crate::dialect::Dialect;
+use crate::dialect::{Classified, Dialect};
 use crate::finding::{Finding, Severity, Span};
 use crate::policy::Policy;
 use crate::query::{Failure, Query, line_column};
@@ -154,21 +154,26 @@ const LONG_TEXT: usize = 8 << 10;
 
 /// Reviews a text. Never fails and never panics: what cannot be read is a finding.
 pub fn review(text: &str, context: &Context<'_>) -> Review {
+    review_refused(text, context, None)
+}
+
+/// Reviews a text that a database refused: what the review alone takes for a risk, or does not see, is then known to be wrong.
+pub fn review_refused(text: &str, context: &Context<'_>, refusal: Option<&Classified>) -> Review {
     if text.len() > LONG_TEXT {
-        stacker::grow(DEEP_STACK, || review_here(text, context))
+        stacker::grow(DEEP_STACK, || review_here(text, context, refusal))
     } else {
-        review_here(text, context)
+        review_here(text, context, refusal)
     }
 }
 
-fn review_here(text: &str, context: &Context<'_>) -> Review {
+fn review_here(text: &str, context: &Context<'_>, refusal: Option<&Classified>) -> Review {
     let query = Query::read(text, context.dialect, context.policy);
     let facts = match query.statements.as_slice() {
         [statement] => scope::resolve(statement, context.schema, context.dialect),
         _ => Facts::default(),
     };
     let hazards = crate::safety::hazards(&query.statements);
-    let subject = Subject { query: &query, facts: &facts, hazards: &hazards, context };
+    let subject = Subject { query: &query, facts: &facts, hazards: &hazards, context, refusal };
     let mut findings = Vec::new();
     let mut safe = query.failure.is_none() && query.statements.len() == 1;
     for rule in RULES {

@@ -10,6 +10,7 @@ pub mod safety;
 pub mod shape;
 pub mod types;
 
+use crate::dialect::Classified;
 use crate::finding::Finding;
 use crate::query::Query;
 use crate::review::Context;
@@ -25,9 +26,16 @@ pub struct Subject<'s> {
     pub(crate) hazards: &'s [Hazard],
     /// Schema, dialect and policy.
     pub context: &'s Context<'s>,
+    /// What the database said against this very text, where it did.
+    pub refusal: Option<&'s Classified>,
 }
 
 impl Subject<'_> {
+    /// Whether the database refused this text for what the rule of that code speaks of.
+    pub(crate) fn refused_for(&self, code: &str) -> bool {
+        self.refusal.is_some_and(|r| r.finding == code)
+    }
+
     /// Whether an item of a SELECT list computes an aggregate.
     pub(crate) fn item_aggregates(&self, block: BlockId, item: usize) -> bool {
         let Some(expression) = self.facts.blocks[block].items.get(item).and_then(|i| i.expression) else {

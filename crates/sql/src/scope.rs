@@ -36,6 +36,7 @@ pub fn resolve<'a>(statement: &'a Statement, schema: Option<&'a Schema>, dialect
     if let Some(query) = query_of(statement) {
         resolver.query(query, None);
     }
+    resolver.facts.forget_own_aliases();
     resolver.facts.forget_surplus_faults();
     resolver.facts
 }

@@ -61,7 +61,8 @@ fn show_a_broken_query(path: &Path, out: &mut Out) -> Result<(), Failure> {
     out.write(b"A query with faults in it, as `querymend check` explains it:\n\n")?;
     out.write(render::findings("broken.sql", BROKEN, &review.findings, out.color).as_bytes())?;
     let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
-    let mended = repair(&Request { text: BROKEN, context, question: None, apply: Applicability::Likely }, None);
+    let mended =
+        repair(&Request { text: BROKEN, context, question: None, apply: Applicability::Likely, error: None }, None);
     out.write(format!("\nThe same, as `querymend fix` mends it without a model:\n\n{}\n", mended.sql).as_bytes())
 }
 

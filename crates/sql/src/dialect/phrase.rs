@@ -75,6 +75,16 @@ const MEANINGS: &[(&str, usize, Phrase, &[usize])] = &[
     ("concat", 0, Phrase::Concat, &[]),
 ];
 
+/// What every dialect understands, for databases that lack a function of their own dialect.
+#[rustfmt::skip]
+pub(crate) const STANDARD: &[(Phrase, &str)] = &[
+    (Phrase::If, "CASE WHEN {0} THEN {1} ELSE {2} END"),
+    (Phrase::IfNull, "COALESCE({0}, {1})"),
+    (Phrase::Concat, "({|})"),
+    (Phrase::Length, "LENGTH({0})"),
+    (Phrase::Substring, "SUBSTR({0}, {1}, {2})"),
+];
+
 /// What a call means, and its arguments in the phrase's order.
 pub(crate) fn meaning<'t>(name: &str, arguments: &[&'t str]) -> Option<(Phrase, Vec<&'t str>)> {
     let (_, _, phrase, order) =

@@ -3,6 +3,8 @@
 pub mod alias_reference;
 pub mod ambiguous_column;
 mod column_fixes;
+mod joined_twice;
+mod junction;
 pub mod reserved_word;
 mod table_fixes;
 pub mod unknown_alias;

@@ -1,5 +1,6 @@
 //! Queries whose parts do not fit together.
 
+pub(crate) mod aggregate_fixes;
 pub mod aggregate_in_where;
 pub mod fan_out;
 pub mod join_without_condition;

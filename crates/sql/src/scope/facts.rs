@@ -395,6 +395,17 @@ impl Block<'_> {
 const MOST_FAULTS: usize = 200;
 
 impl Facts<'_> {
+    /// A name inside the expression that carries it as its alias does not mean that alias: nothing has the name.
+    pub(super) fn forget_own_aliases(&mut self) {
+        for r in self.references.iter_mut().filter(|r| r.clause == Clause::Select) {
+            let Meaning::HiddenAlias(item) = r.meaning else { continue };
+            let own = self.blocks[r.block].items.get(item).and_then(|i| i.expression).map(super::place);
+            if own.is_some_and(|o| o.start <= r.place.start && r.place.end <= o.end) {
+                r.meaning = Meaning::Nowhere;
+            }
+        }
+    }
+
     /// Drops references that mean nothing beyond the first few hundred.
     pub(super) fn forget_surplus_faults(&mut self) {
         let mut faults = 0;

@@ -2,7 +2,9 @@
 
 use sqlparser::ast::Expr;
 
-use crate::finding::{Finding, Severity};
+use crate::finding::{Applicability, Finding, Severity};
+use crate::mend;
+use crate::rules::shape::aggregate_fixes;
 use crate::rules::{Rule, Subject};
 use crate::scope::{Clause, Meaning, place};
 
@@ -32,17 +34,24 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             Some(e) => format!("repeat the expression {e}"),
             None => "repeat its expression".to_string(),
         };
-        out.push(
-            Finding::new(
-                "alias-reference",
-                Severity::Error,
-                subject.query.span(reference.place),
-                name,
-                format!("the alias `{name}` cannot be used in {clause}"),
-            )
-            .suggest(written.filter(|_| !aggregate && !window))
-            .advise(format!("The alias {name} is not visible in {clause}: {rest}.")),
-        );
+        let repeated = written.filter(|_| !aggregate && !window);
+        let mut finding = Finding::new(
+            "alias-reference",
+            Severity::Error,
+            subject.query.span(reference.place),
+            name,
+            format!("the alias `{name}` cannot be used in {clause}"),
+        )
+        .suggest(repeated.clone())
+        .advise(format!("The alias {name} is not visible in {clause}: {rest}."));
+        if aggregate {
+            finding.fixes.extend(aggregate_fixes::for_alias(reference, item, subject));
+        } else if let Some(text) = repeated {
+            let why = format!("`{name}` stands for that expression, which every clause can compute");
+            let span = subject.query.span(reference.place);
+            finding.fixes.push(mend::replace(span, text, Applicability::Safe, why));
+        }
+        out.push(finding);
     }
 }
 

@@ -4,6 +4,7 @@ use sqlparser::ast::BinaryOperator;
 
 use crate::finding::{Applicability, Finding, Fix, Severity};
 use crate::mend;
+use crate::rules::names::joined_twice;
 use crate::rules::{Rule, Subject};
 use crate::scope::{JoinKind, Meaning, Reference, SourceId};
 
@@ -41,6 +42,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 .advise(advice);
         if owners.len() > 1 {
             finding.fixes = fixes(reference, sources, subject);
+        } else {
+            finding.fixes = joined_twice::fixes(sources, subject);
         }
         out.push(finding);
     }

@@ -2,11 +2,11 @@
 
 use sqlparser::ast::FunctionArguments;
 
-use crate::dialect::{DIALECTS, Dialect};
+use crate::dialect::{DIALECTS, Dialect, ErrorType};
 use crate::finding::{Finding, Severity};
 use crate::near::nearest;
 use crate::rules::names::meant;
-use crate::rules::portable::rephrase::rephrase;
+use crate::rules::portable::rephrase::{rephrase, say_otherwise};
 use crate::rules::{Rule, Subject};
 use crate::scope::Call;
 
@@ -16,6 +16,15 @@ pub static RULE: Rule =
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let dialect = subject.context.dialect;
+    for call in subject.facts.calls.iter().filter(|c| is_refused(c, subject)) {
+        let name = &call.lower;
+        let span = subject.query.span(call.place);
+        let message = format!("this database has no function `{name}`");
+        let mut finding = Finding::new("unknown-function", Severity::Error, span, name, message)
+            .advise(format!("This database has no function {name}: say it in another way."));
+        finding.fixes.extend(say_otherwise(call, subject));
+        out.push(finding);
+    }
     for call in &subject.facts.calls {
         if !is_unknown(call, subject) || !known_elsewhere(call, subject).is_empty() {
             continue;
@@ -47,6 +56,15 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 /// A word that leaves room for functions of the database's own.
 fn itself(dialect: &Dialect) -> &'static str {
     if dialect.user_functions { " itself" } else { "" }
+}
+
+/// Whether the database said that it lacks the function, which its dialect has: it is older, or was built without.
+fn is_refused(call: &Call<'_>, subject: &Subject<'_>) -> bool {
+    let named =
+        subject.refusal.filter(|r| r.error_type == ErrorType::FunctionNotFound).and_then(|r| r.name("function"));
+    let bare = named.map(|n| n.split('(').next().unwrap_or(n).trim_matches(['`', '"', '\'', ' ']));
+    bare.is_some_and(|n| n.rsplit('.').next().unwrap_or(n).eq_ignore_ascii_case(&call.lower))
+        && !is_unknown(call, subject)
 }
 
 /// Whether neither the dialect, nor the schema, nor the policy knows the function.

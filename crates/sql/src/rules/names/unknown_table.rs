@@ -3,10 +3,10 @@
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
 use crate::mend;
 use crate::near::{likeness, nearest};
-use crate::rules::names::meant;
+use crate::rules::names::{junction, meant};
 use crate::rules::{Rule, Subject};
 use crate::schema::{Schema, Table};
-use crate::scope::{Meaning, TableMeaning, TableUse};
+use crate::scope::{Meaning, SourceId, TableMeaning, TableUse};
 
 /// See the page.
 pub static RULE: Rule = Rule { code: "unknown-table", group: "names", page: include_str!("unknown_table.md"), check };
@@ -63,6 +63,10 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schema) -> Vec<Fix> {
     let facts = subject.facts;
     let source = facts.sources.iter().position(|s| s.place == table.place);
+    if let Some(fix) = source.and_then(|s| nothing_to_read(s, name, subject)) {
+        return vec![fix];
+    }
+    let between = source.map_or(Vec::new(), |s| junction::fixes(s, subject, schema));
     let called = source.and_then(|s| facts.sources[s].name).map_or(name, |n| n.value.as_str());
     let asked: Vec<&str> = facts
         .references
@@ -74,12 +78,17 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
         .filter(|r| !r.wildcard)
         .map(|r| r.name.value.as_str())
         .collect();
-    let mut ways: Vec<(usize, &Table)> = schema
+    let mut ways: Vec<(usize, usize, &Table)> = schema
         .tables()
         .iter()
         .filter_map(|t| {
             let like = likeness(name, &t.name);
-            let missing = asked.iter().filter(|a| t.column(a).is_none()).count();
+            // `id` is what models call a key that they do not know.
+            let key = |a: &str| {
+                let [key] = t.primary_key.as_slice() else { return false };
+                a.eq_ignore_ascii_case("id") && !asked.iter().any(|a| a.eq_ignore_ascii_case(key))
+            };
+            let missing = asked.iter().filter(|a| t.column(a).is_none() && !key(a)).count();
             let by_name = match like {
                 l if l >= 0.98 => 0,
                 l if l >= 0.85 => 2,
@@ -87,14 +96,18 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
                 _ if !asked.is_empty() && missing == 0 => 6,
                 _ => return None,
             };
-            Some((by_name + 2 * missing - usize::from(by_name > 0 && mend::asked_for(subject, &t.name)), t))
+            let asked = usize::from(by_name > 0 && mend::asked_for(subject, &t.name));
+            Some((by_name + 2 * missing - asked, missing, t))
         })
         .collect();
-    ways.sort_by_key(|(doubt, _)| *doubt);
-    let clear = matches!(ways.as_slice(), [(doubt, _)] if *doubt <= 2)
-        || matches!(ways.as_slice(), [(0, _), (second, _), ..] if *second > 2);
+    ways.sort_by_key(|(doubt, ..)| *doubt);
+    let clear = matches!(ways.as_slice(), [(doubt, ..)] if *doubt <= 2)
+        || matches!(ways.as_slice(), [(0, ..), (second, ..), ..] if *second > 2);
+    // A table between two others is known by them, unless its very name says which it is.
+    let known_by_name = matches!(ways.as_slice(), [(0 | 1, ..), ..]);
+    let clear = clear && (known_by_name || between.is_empty());
     let dialect = subject.context.dialect;
-    let ways = ways.into_iter().take(4).enumerate().map(|(n, (_, t))| {
+    let ways = ways.into_iter().take(4).enumerate().map(|(n, (doubt, missing, t))| {
         let right = dialect.quoted(&t.name);
         let mut edits = vec![Edit { span: subject.query.span(table.place), text: right.clone() }];
         // Without an alias the columns are qualified with the wrong name too.
@@ -105,8 +118,27 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
         }
         edits.sort_by_key(|e| (e.span.start, e.span.end));
         edits.dedup();
-        let applicability = if clear && n == 0 { Applicability::Safe } else { Applicability::Likely };
+        let applicability = match (clear && n == 0, missing > 0 && doubt > 2 * missing) {
+            (true, _) => Applicability::Safe,
+            (false, false) => Applicability::Likely,
+            // A name that is merely like it, of a table that lacks what is asked, is a guess.
+            (false, true) => Applicability::Suggested,
+        };
         Fix { edits, applicability, why: format!("`{}` is the table nearest to `{name}`", t.name) }
     });
-    ways.collect()
+    if known_by_name { ways.chain(between).collect() } else { between.iter().cloned().chain(ways).collect() }
+}
+
+/// `FROM dual` stands where another database cannot do without FROM: there is nothing to read in it.
+fn nothing_to_read(source: SourceId, name: &str, subject: &Subject<'_>) -> Option<Fix> {
+    let source = &subject.facts.sources[source];
+    let alone = subject.facts.blocks[source.block].sources.len() == 1;
+    let asked = subject.facts.references.iter().any(|r| r.block == source.block);
+    if !name.eq_ignore_ascii_case("dual") || !alone || asked {
+        return None;
+    }
+    let place = subject.query.span(source.place);
+    let end = source.name.map_or(place, |n| place.join(subject.query.span(n.span)));
+    let span = mend::from_word(subject, source.block)?.join(end);
+    Some(mend::replace(span, "", Applicability::Safe, "a query that reads no table needs no FROM"))
 }

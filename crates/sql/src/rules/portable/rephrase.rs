@@ -1,7 +1,7 @@
 //! A call said in the words of the dialect.
 
 use crate::dialect::Phrase;
-use crate::dialect::phrase::{fill, meaning};
+use crate::dialect::phrase::{STANDARD, fill, meaning};
 use crate::finding::{Applicability, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
@@ -17,6 +17,20 @@ pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     let text = fill(template, &arguments);
     let why = format!("{} says {} as `{}`", dialect.name, call.lower.to_uppercase(), shown(template));
     Some(mend::replace(whole, text, Applicability::Likely, why))
+}
+
+/// The fix of a call that the dialect has and this database lacks: another spelling of the dialect, or what every one has.
+pub(crate) fn say_otherwise(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
+    let (whole, spans) = mend::call(subject, subject.query.span(call.place))?;
+    let arguments: Vec<&str> = spans.iter().map(|s| subject.query.text(*s).trim()).collect();
+    let (phrase, arguments) = meaning(&call.lower, &arguments)?;
+    let dialect = subject.context.dialect;
+    let own = dialect.says.iter().chain(STANDARD).filter(|(p, _)| *p == phrase);
+    let pipes = |t: &str| dialect.concat.pipes || !t.contains("{|}");
+    let calls_it = |t: &str| t.to_ascii_lowercase().starts_with(&format!("{}(", call.lower));
+    let (_, template) = own.into_iter().find(|(_, t)| pipes(t) && !calls_it(t))?;
+    let why = format!("{} also says {} as `{}`", dialect.name, call.lower.to_uppercase(), shown(template));
+    Some(mend::replace(whole, fill(template, &arguments), Applicability::Likely, why))
 }
 
 /// `EXTRACT(YEAR FROM x)` in the words of the dialect; the span begins with the word.

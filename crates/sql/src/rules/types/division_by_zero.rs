@@ -3,7 +3,8 @@
 use sqlparser::ast::{BinaryOperator, Expr, Value as Literal};
 
 use crate::dialect::ZeroDivision;
-use crate::finding::{Finding, Severity};
+use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
+use crate::mend;
 use crate::rules::{Rule, Subject, types};
 use crate::schema::Type;
 use crate::scope::{Facts, Operation};
@@ -14,7 +15,10 @@ pub static RULE: Rule =
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let facts = subject.facts;
-    let fails = subject.context.dialect.zero_division == ZeroDivision::Error;
+    let refused = subject.refused_for("division-by-zero");
+    let fails = refused || subject.context.dialect.zero_division == ZeroDivision::Error;
+    let mut guards: Vec<Edit> = Vec::new();
+    let first = out.len();
     for operation in &facts.operations {
         if !matches!(operation.operator, BinaryOperator::Divide | BinaryOperator::Modulo) {
             continue;
@@ -22,9 +26,10 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let is_zero = matches!(operation.right.literal, Some(Literal::Number(n, _)) if n.parse::<f64>() == Ok(0.0));
         // A column or a count may be zero in some row; NULLIF has been thought of.
         let grouped = operation.block.is_some_and(|b| facts.blocks[b].grouped);
-        let may_be_zero = fails
-            && (operation.right.column.is_some() || may_count_nothing(operation.right_node, grouped))
-            && !is_guarded(facts, operation);
+        let plain = operation.right.column.is_some() || may_count_nothing(operation.right_node, grouped);
+        // The database has said that some divisor is zero: then it may be any that is not a constant.
+        let suspect = refused && operation.right.literal.is_none() && !is_nullif(operation.right_node);
+        let may_be_zero = fails && (plain || suspect) && !is_guarded(facts, operation);
         if !is_zero && !may_be_zero {
             continue;
         }
@@ -32,7 +37,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         // give infinity.
         let integers = operation.left.kind == Type::Integer && operation.right.kind == Type::Integer;
         let always = is_zero && fails && integers && operation.left.literal.is_some();
-        let severity = if always { Severity::Error } else { Severity::Warning };
+        let severity = if always || (refused && !is_zero) { Severity::Error } else { Severity::Warning };
         let span = types::span_of(subject.query, operation.right_node);
         let divisor = operation.right_node.to_string();
         let (message, advice) = match (is_zero, fails) {
@@ -45,11 +50,33 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 format!("Guard the division: divide by NULLIF({divisor}, 0)."),
             ),
         };
-        out.push(
-            Finding::new("division-by-zero", severity, span, &divisor, message)
-                .suggest((!is_zero).then(|| format!("NULLIF({divisor}, 0)")))
-                .advise(advice),
-        );
+        let guard = (!is_zero).then(|| format!("NULLIF({}, 0)", subject.query.text(span)));
+        let mut finding =
+            Finding::new("division-by-zero", severity, span, &divisor, message).suggest(guard.clone()).advise(advice);
+        if let Some(text) = guard {
+            guards.push(Edit { span, text: text.clone() });
+            finding.fixes.push(mend::replace(span, text, Applicability::Likely, WHY));
+        }
+        out.push(finding);
+    }
+    // Nobody says which divisor was zero, so that all of them are guarded at once.
+    let inside = |a: &Edit, b: &Edit| a != b && b.span.start <= a.span.start && a.span.end <= b.span.end;
+    let whole = guards.clone();
+    guards.retain(|g| !whole.iter().any(|w| inside(g, w)));
+    guards.sort_by_key(|e| (e.span.start, e.span.end));
+    for finding in out[first..].iter_mut().filter(|f| refused && !f.fixes.is_empty()) {
+        finding.fixes = vec![Fix { edits: guards.clone(), applicability: Applicability::Likely, why: WHY.into() }];
+    }
+}
+
+const WHY: &str = "NULLIF makes the result NULL where the divisor is zero, and the other rows stay as they are";
+
+/// Whether somebody has thought of the zeros already.
+fn is_nullif(node: &Expr) -> bool {
+    match node {
+        Expr::Nested(inner) => is_nullif(inner),
+        Expr::Function(call) => call.name.to_string().eq_ignore_ascii_case("nullif"),
+        _ => false,
     }
 }
 
