@@ -125,6 +125,8 @@ pub struct Concatenation {
 pub struct Dialect {
     /// The name on the command line.
     pub name: &'static str,
+    /// As people write it.
+    pub title: &'static str,
     /// Other names people give it.
     pub other_names: &'static [&'static str],
     /// How it is parsed.

@@ -5,12 +5,14 @@
 
 mod ddl;
 mod infer;
+mod render;
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use ddl::DdlError;
+pub use render::as_ddl;
 
 /// The kinds of value that matter to a review; vendors' type names are folded into these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_s
 /// DataFusion.
 pub static DATAFUSION: Dialect = Dialect {
     name: "datafusion",
+    title: "DataFusion",
     other_names: &["arrow"],
     grammar: &sqlparser::dialect::GenericDialect {},
     aliases: AliasUse { in_having: true, in_order_by_expression: true, in_qualify: true, ..POSTGRES.aliases },

@@ -21,6 +21,7 @@ derive_dialect!(HiveGrammar, DatabricksDialect, preserve_type_id = true, overrid
 /// Hive 3 and 4.
 pub static HIVE: Dialect = Dialect {
     name: "hive",
+    title: "Hive",
     other_names: &["hiveql"],
     grammar: &HiveGrammar { dialect: DatabricksDialect {} },
     limit: LimitSyntax { comma: true, ..SPARK.limit },

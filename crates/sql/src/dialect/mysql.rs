@@ -28,6 +28,7 @@ static SAYS: &[(Phrase, &str)] = &[
 /// MySQL 8 and MariaDB.
 pub static MYSQL: Dialect = Dialect {
     name: "mysql",
+    title: "MySQL",
     other_names: &["mariadb"],
     grammar: &sqlparser::dialect::MySqlDialect {},
     quote: '`',

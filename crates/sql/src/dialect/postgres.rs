@@ -36,6 +36,7 @@ static SAYS: &[(Phrase, &str)] = &[
 /// PostgreSQL 14 to 18.
 pub static POSTGRES: Dialect = Dialect {
     name: "postgres",
+    title: "PostgreSQL",
     other_names: &["postgresql", "pg", "redshift"],
     grammar: &sqlparser::dialect::PostgreSqlDialect {},
     quote: '"',

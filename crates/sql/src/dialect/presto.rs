@@ -52,6 +52,7 @@ static SAYS: &[(Phrase, &str)] = &[
 /// Presto.
 pub static PRESTO: Dialect = Dialect {
     name: "presto",
+    title: "Presto",
     other_names: &["prestodb"],
     grammar: &PrestoGrammar { dialect: GenericDialect {} },
     quote: '"',

@@ -29,6 +29,7 @@ static SAYS: &[(Phrase, &str)] = &[
 /// Spark SQL 3.5, ANSI mode off (its default).
 pub static SPARK: Dialect = Dialect {
     name: "spark",
+    title: "Spark SQL",
     other_names: &["sparksql", "spark_sql", "databricks"],
     grammar: &sqlparser::dialect::DatabricksDialect {},
     quote: '`',

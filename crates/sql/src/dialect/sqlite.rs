@@ -41,6 +41,7 @@ static SAYS: &[(Phrase, &str)] = &[
 /// SQLite 3.
 pub static SQLITE: Dialect = Dialect {
     name: "sqlite",
+    title: "SQLite",
     other_names: &["sqlite3"],
     grammar: &super::sqlite_grammar::SqliteGrammar,
     quote: '`',

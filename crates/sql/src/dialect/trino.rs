@@ -10,6 +10,7 @@ static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_s
 /// Trino.
 pub static TRINO: Dialect = Dialect {
     name: "trino",
+    title: "Trino",
     other_names: &["athena", "prestosql"],
     lacks: &[
         Feature::FilterInside,

@@ -1,0 +1,270 @@
+//! The state machine: every decision about a question is made here. It is pure: it asks for a [`Step`], is given the
+//! [`Outcome`], and never waits. `drive.rs` carries the steps out.
+//!
+//! ```text
+//! Gather → Complete → settle ─ clean ────────────→ Execute → rows → Done
+//!              ↑        └ faults → Mend ─ mended ──↗   └ refused → Mend, once
+//!              └───────────── retry ←─ not mended ←────────┘
+//!                              └ attempts spent → Fetch → Complete → Execute, once, over plain rows
+//! ```
+
+mod finish;
+mod settle;
+mod steps;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use querymend_model::Message;
+use querymend_sql::schema::Schema;
+use querymend_sql::{Applied, Approved, Dialect, EngineError, Finding, Policy, Repair, Rows, Stated};
+
+use crate::event::{Answer, Attempt, Correction, Cost, Event, Problem, Stop};
+use crate::guard::Budget;
+use crate::prompts::Variant;
+use crate::retry::RetryPolicy;
+use crate::strategies::Trouble;
+
+/// What is asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ask {
+    /// The question.
+    pub question: String,
+    /// What is known besides it.
+    pub evidence: Option<String>,
+    /// Questions of the same conversation with the queries that answered them, oldest first.
+    pub earlier: Vec<(String, String)>,
+    /// How many questions of the conversation came before.
+    pub turn: u32,
+}
+
+/// What a run keeps to.
+#[derive(Clone)]
+pub struct Settings {
+    /// By which the run is found again.
+    pub trace_id: String,
+    /// The dialect.
+    pub dialect: &'static Dialect,
+    /// What may be read.
+    pub policy: Policy,
+    /// What may be spent.
+    pub budget: Budget,
+    /// What is worth another try.
+    pub retry: RetryPolicy,
+    /// Faults are mended and the model is asked again.
+    pub correction: bool,
+    /// Once the attempts are spent, plain rows are fetched and analysed here.
+    pub fallback: bool,
+    /// A person may be asked to choose.
+    pub ask_user: bool,
+    /// How the first question is worded.
+    pub variant: &'static Variant,
+    /// How freely the model chooses words.
+    pub temperature: f32,
+    /// How long the text of the tables may be.
+    pub schema_bytes: usize,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Read the tables.
+    Gather,
+    /// Ask the model.
+    Complete {
+        /// The conversation.
+        messages: Vec<Message>,
+        /// How freely words are chosen.
+        temperature: f32,
+    },
+    /// Mend a text, with the database as judge.
+    Mend {
+        /// The text.
+        text: String,
+        /// What the database said against it.
+        error: Option<EngineError>,
+    },
+    /// Run a query.
+    Execute(Approved),
+    /// Find out whether columns hold values, and what they hold instead.
+    Look(Vec<Stated>),
+    /// Fetch whole tables, for an analysis that runs here.
+    Fetch(Vec<(String, Approved)>),
+    /// It is over.
+    Done,
+}
+
+/// What a model wrote.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Draft {
+    /// The text.
+    pub text: String,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// Why the world is in the way.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Hindrance {
+    /// The database refused the query.
+    Rejected(EngineError),
+    /// The query took too long.
+    TimedOut(Duration),
+    /// Someone stopped it.
+    Cancelled,
+    /// It cannot be asked at all.
+    Gone(Problem),
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// Of [`Step::Gather`].
+    Gathered(Result<Arc<Schema>, Hindrance>),
+    /// Of [`Step::Complete`].
+    Completed(Result<Draft, Hindrance>),
+    /// Of [`Step::Mend`].
+    Mended(Result<Repair, Hindrance>),
+    /// Of [`Step::Execute`].
+    Executed(Result<Rows, Hindrance>),
+    /// Of [`Step::Look`]: the values that are absent, each with some that are there.
+    Looked(Vec<(Stated, Vec<String>)>),
+    /// Of [`Step::Fetch`]: the tables as they are here now.
+    Fetched(Result<Arc<Schema>, Hindrance>),
+}
+
+/// What the model is asked for just now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Draft,
+    Chat,
+    Analysis,
+}
+
+/// One question on its way to an answer.
+pub struct Run {
+    ask: Ask,
+    settings: Settings,
+    /// Where queries are held against: the database, or the fetched rows.
+    schema: Arc<Schema>,
+    dialect: &'static Dialect,
+    shown: Vec<String>,
+    step: Step,
+    purpose: Purpose,
+    conversation: Vec<Message>,
+    attempt: u32,
+    strategy: &'static str,
+    attempts: Vec<Attempt>,
+    troubles: Vec<Trouble>,
+    /// Token streams of all queries that were drafted or sent.
+    seen: HashSet<Vec<String>>,
+    /// The query that is being worked on, as it was drafted and as it is now.
+    drafted: String,
+    current: Current,
+    /// Rows that were good enough if nothing better comes.
+    kept: Option<(Current, Rows)>,
+    corrections: Vec<Correction>,
+    absent: Vec<Stated>,
+    fell_back: Option<Stop>,
+    cost: Cost,
+    counts: Counts,
+    now: Duration,
+    began: Duration,
+    events: Vec<Event>,
+    answer: Option<Box<Answer>>,
+}
+
+/// The query that is being worked on.
+#[derive(Debug, Clone, Default)]
+struct Current {
+    sql: String,
+    fixes: Vec<Applied>,
+    warnings: Vec<Finding>,
+    stated: Vec<Stated>,
+    /// It was already mended after the database refused it.
+    mended_after_refusal: bool,
+    /// What the database said, while it is being mended.
+    refusal: Option<EngineError>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    model: u32,
+    database: u32,
+    reviews: u32,
+    corrections: u32,
+}
+
+/// The longest question that is taken on, in bytes.
+pub const LONGEST_QUESTION: usize = 100_000;
+
+impl Run {
+    /// Takes a question on.
+    pub fn new(ask: Ask, settings: Settings) -> Self {
+        let mut run = Self {
+            schema: Arc::default(),
+            dialect: settings.dialect,
+            shown: Vec::new(),
+            step: Step::Gather,
+            purpose: Purpose::Draft,
+            conversation: Vec::new(),
+            attempt: 1,
+            strategy: "",
+            attempts: Vec::new(),
+            troubles: Vec::new(),
+            seen: HashSet::new(),
+            drafted: String::new(),
+            current: Current::default(),
+            kept: None,
+            corrections: Vec::new(),
+            absent: Vec::new(),
+            fell_back: None,
+            cost: Cost::default(),
+            counts: Counts::default(),
+            now: Duration::ZERO,
+            began: Duration::ZERO,
+            events: Vec::new(),
+            answer: None,
+            ask,
+            settings,
+        };
+        run.check_question();
+        run
+    }
+
+    /// What is to be done next. The same until [`Run::feed`] is called.
+    pub fn step(&self) -> &Step {
+        &self.step
+    }
+
+    /// What happened since this was last called.
+    pub fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The answer, once the step is [`Step::Done`].
+    pub fn answer(&self) -> Option<&Answer> {
+        self.answer.as_deref()
+    }
+
+    /// The attempt that is under way, from 1. It never exceeds the most that are allowed.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Takes what came of the step, at a time since the run began. An outcome of another step changes nothing.
+    pub fn feed(&mut self, outcome: Outcome, now: Duration) {
+        self.began = self.now;
+        self.now = now.max(self.now);
+        match (&self.step, outcome) {
+            (Step::Gather, Outcome::Gathered(result)) => self.gathered(result),
+            (Step::Complete { .. }, Outcome::Completed(result)) => self.completed(result),
+            (Step::Mend { .. }, Outcome::Mended(result)) => self.mended(result),
+            (Step::Execute(_), Outcome::Executed(result)) => self.executed(result),
+            (Step::Look(_), Outcome::Looked(absent)) => self.looked(absent),
+            (Step::Fetch(_), Outcome::Fetched(result)) => self.fetched(result),
+            _ => {}
+        }
+    }
+}

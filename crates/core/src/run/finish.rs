@@ -1,0 +1,161 @@
+//! The end of a run: the answer, how sure it is, and why there is none.
+
+use querymend_sql::{Applicability, ErrorType, Rows};
+
+use super::steps::is_empty;
+use super::{Run, Step};
+use crate::event::{Answer, Confidence, Event, Metadata, Problem, ProblemCode, Stage, Status, Stop};
+use crate::strategies;
+
+impl Run {
+    /// With the rows of the query that ran last.
+    pub(super) fn answered(&mut self, rows: Rows) {
+        let (confidence, reasons) = self.confidence(&rows);
+        let answer = Answer {
+            sql: Some(self.current.sql.clone()),
+            rows: Some(rows),
+            confidence,
+            reasons,
+            fixes: self.current.fixes.clone(),
+            warnings: self.current.warnings.clone(),
+            ..self.blank(Status::Answered, Stop::Answered)
+        };
+        self.finish(answer);
+    }
+
+    /// With rows that came earlier: what was tried since was no better.
+    pub(super) fn keep(&mut self) {
+        if let Some((current, rows)) = self.kept.take() {
+            self.current = current;
+            self.answered(rows);
+        }
+    }
+
+    pub(super) fn talked(&mut self, text: &str) {
+        let text = Some(text.trim().to_string()).filter(|t| !t.is_empty());
+        let answer = Answer { text, confidence: Confidence::High, ..self.blank(Status::Chat, Stop::Talked) };
+        self.finish(answer);
+    }
+
+    /// Without an answer: everything was tried. Rows that were found on the way are one all the same.
+    pub(super) fn give_up(&mut self, stop: Stop) {
+        if self.kept.is_some() {
+            return self.keep();
+        }
+        let last = self.troubles.last();
+        let choices = last.filter(|_| self.settings.ask_user).map(strategies::choices).unwrap_or_default();
+        let held_back = self.attempts.last().is_some_and(|a| a.held_back);
+        let message = last.map_or_else(|| "there was no attempt".to_string(), |t| t.message.clone());
+        let code = match (stop, last.map(|t| t.error_type)) {
+            (Stop::NotRetryable, Some(ErrorType::PermissionDenied)) => ProblemCode::PermissionDeniedNotRetryable,
+            (Stop::NotRetryable, Some(ErrorType::ConnectionError)) => ProblemCode::DatabaseUnavailable,
+            (Stop::TokensSpent | Stop::CostSpent | Stop::TimeSpent, _) => ProblemCode::BudgetExceeded,
+            (Stop::CorrectionOff, _) if held_back => ProblemCode::PreflightValidationFailed,
+            _ => ProblemCode::MaxRetriesExceeded,
+        };
+        let hint = match stop {
+            Stop::TokensSpent | Stop::CostSpent | Stop::TimeSpent => "allow more in the budget, or ask for less",
+            Stop::CorrectionOff => "turn self-correction on",
+            Stop::NotRetryable => "this needs a person: the query itself may be right",
+            _ => "ask in other words, or name the tables and columns that you mean",
+        };
+        let status = if choices.is_empty() { Status::GaveUp } else { Status::AskUser };
+        let answer = Answer {
+            sql: self.best(),
+            choices,
+            problem: Some(Problem { code, message, hint: Some(hint.into()), retry_after_s: None }),
+            ..self.blank(status, stop)
+        };
+        self.finish(answer);
+    }
+
+    /// The world is in the way.
+    pub(super) fn fail(&mut self, stop: Stop, problem: Problem) {
+        let answer = Answer { sql: self.best(), problem: Some(problem), ..self.blank(Status::Failed, stop) };
+        self.finish(answer);
+    }
+
+    /// The attempt that came furthest: one that reached the database before one that did not, a later one before an earlier.
+    fn best(&self) -> Option<String> {
+        let reached = self.attempts.iter().rev().find(|a| !a.held_back);
+        let best = reached.or(self.attempts.iter().rev().find(|a| a.finding.as_deref() != Some("no-sql")))?;
+        Some(best.mended.clone().unwrap_or_else(|| best.sql.clone()))
+    }
+
+    fn blank(&self, status: Status, stop: Stop) -> Answer {
+        Answer {
+            status,
+            stop,
+            trace_id: self.settings.trace_id.clone(),
+            question: self.ask.question.clone(),
+            sql: None,
+            rows: None,
+            text: None,
+            confidence: Confidence::Low,
+            reasons: Vec::new(),
+            fixes: Vec::new(),
+            warnings: Vec::new(),
+            attempts: self.attempts.clone(),
+            corrections: self.corrections.clone(),
+            choices: Vec::new(),
+            fallback: self.fell_back.is_some() && status == Status::Answered,
+            problem: None,
+            metadata: Metadata {
+                turns: self.ask.turn + 1,
+                llm_calls: self.counts.model,
+                tool_executions: self.counts.database,
+                correction_attempts: self.counts.corrections,
+                total_duration_ms: self.now.as_secs_f64() * 1e3,
+                guardrails_checked: self.counts.reviews,
+            },
+            cost: self.cost,
+        }
+    }
+
+    fn finish(&mut self, answer: Answer) {
+        let stage = match answer.status {
+            Status::Answered | Status::Chat => Stage::Completed,
+            Status::AskUser => Stage::HumanInTheLoop,
+            Status::GaveUp | Status::Failed => Stage::Failed,
+        };
+        self.stage(stage);
+        let answer = Box::new(answer);
+        self.events.push(Event::Finished { answer: answer.clone() });
+        self.answer = Some(answer);
+        self.step = Step::Done;
+    }
+
+    /// How sure the answer is, from what was checked: each doubt is named.
+    fn confidence(&self, rows: &Rows) -> (Confidence, Vec<String>) {
+        let mut doubts: Vec<(Confidence, String)> = Vec::new();
+        if self.fell_back.is_some() {
+            doubts.push((Confidence::Low, "the rows were fetched plainly and analysed here".into()));
+        }
+        for fix in &self.current.fixes {
+            let level = if fix.applicability == Applicability::Safe { Confidence::High } else { Confidence::Medium };
+            doubts.push((level, format!("mended: {}", fix.why)));
+        }
+        let guesses = self.current.fixes.iter().filter(|f| f.applicability != Applicability::Safe).count();
+        if guesses > 2 {
+            doubts.push((Confidence::Low, format!("{guesses} guesses were needed to mend it")));
+        }
+        if self.attempt > 1 {
+            doubts.push((Confidence::Medium, format!("it took {} attempts", self.attempt)));
+        }
+        for warning in &self.current.warnings {
+            doubts.push((Confidence::Medium, warning.message.clone()));
+        }
+        for stated in self.absent.iter().filter(|s| self.current.stated.contains(s)) {
+            let text = format!("{}.{} never holds '{}'", stated.table, stated.column, stated.value);
+            doubts.push((Confidence::Low, text));
+        }
+        if is_empty(rows) && self.absent.is_empty() {
+            doubts.push((Confidence::Medium, "nothing was found".into()));
+        }
+        if rows.truncated {
+            doubts.push((Confidence::Medium, "there are more rows than are shown".into()));
+        }
+        let level = doubts.iter().map(|(level, _)| *level).min().unwrap_or(Confidence::High);
+        (level, doubts.into_iter().map(|(_, text)| text).collect())
+    }
+}

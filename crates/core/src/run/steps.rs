@@ -1,0 +1,311 @@
+//! What follows from each outcome.
+
+use std::sync::Arc;
+
+use querymend_sql::schema::Schema;
+use querymend_sql::{
+    Approved, Cell, Context, EngineError, ErrorType, Finding, Repair, Review, Rows, Severity, Stated,
+    Status as Mending, Verdict, classify, dialect, diff, review,
+};
+
+use super::{Current, Draft, Hindrance, LONGEST_QUESTION, Purpose, Run, Settings, Step};
+use crate::context;
+use crate::event::{Attempt, Event, Problem, ProblemCode, Stage, Stop};
+use crate::prompts;
+use crate::strategies::Trouble;
+
+/// How much of what a model wrote is kept in events.
+const LONGEST_TEXT: usize = 20_000;
+
+impl Run {
+    /// What cannot be a question is turned down before anything is asked.
+    pub(super) fn check_question(&mut self) {
+        let length = self.ask.question.len() + self.ask.evidence.as_ref().map_or(0, String::len);
+        let wrong = if self.ask.question.trim().is_empty() {
+            Some("the question is empty".to_string())
+        } else if length > LONGEST_QUESTION {
+            Some(format!("the question has {length} bytes; at most {LONGEST_QUESTION} are taken on"))
+        } else {
+            None
+        };
+        match wrong {
+            Some(message) => {
+                let hint = Some("ask one question in a few sentences".to_string());
+                let problem = Problem { code: ProblemCode::BadRequest, message, hint, retry_after_s: None };
+                self.fail(Stop::BadQuestion, problem);
+            }
+            None => self.stage(Stage::SchemaDiscovery),
+        }
+    }
+
+    pub(super) fn stage(&mut self, stage: Stage) {
+        self.events.push(Event::Stage { stage, attempt: self.attempt });
+    }
+
+    pub(super) fn gathered(&mut self, result: Result<Arc<Schema>, Hindrance>) {
+        match result {
+            Ok(schema) => self.schema = schema,
+            Err(hindrance) => return self.hindered(hindrance),
+        }
+        self.stage(Stage::PatternSelection);
+        if context::is_remark(&self.ask.question, &self.schema) {
+            let tables: Vec<&str> = self.schema.tables().iter().map(|t| t.name.as_str()).take(50).collect();
+            self.conversation = prompts::chat(&self.ask.question, &tables);
+            self.purpose = Purpose::Chat;
+            return self.complete();
+        }
+        let Settings { policy, schema_bytes, variant, .. } = &self.settings;
+        let linked = context::link(&self.schema, &self.ask.question, self.dialect, policy, *schema_bytes);
+        let draft = prompts::Draft {
+            dialect: self.dialect.title,
+            notes: self.dialect.notes,
+            schema: &linked.text,
+            evidence: self.ask.evidence.as_deref(),
+            earlier: &self.ask.earlier,
+            question: &self.ask.question,
+        };
+        self.conversation = prompts::draft(variant, &draft);
+        self.events.push(Event::Linked { tables: linked.tables.clone(), of: linked.of });
+        self.shown = linked.tables;
+        self.complete();
+    }
+
+    /// Asks the model, unless the budget is spent.
+    pub(super) fn complete(&mut self) {
+        if let Some(stop) = self.settings.budget.spent(&self.cost, self.now) {
+            return self.give_up(stop);
+        }
+        self.stage(Stage::Generation);
+        self.step = Step::Complete { messages: self.conversation.clone(), temperature: self.settings.temperature };
+    }
+
+    pub(super) fn completed(&mut self, result: Result<Draft, Hindrance>) {
+        self.counts.model += 1;
+        let draft = match result {
+            Ok(draft) => draft,
+            Err(hindrance) => return self.hindered(hindrance),
+        };
+        self.cost = self.cost.plus(draft.cost);
+        let text = prompts::clipped(&draft.text, LONGEST_TEXT).to_string();
+        self.events.push(Event::Drafted { attempt: self.attempt, text, usage: draft.cost });
+        match self.purpose {
+            Purpose::Chat => self.talked(&draft.text),
+            Purpose::Draft | Purpose::Analysis => self.settle(draft.text),
+        }
+    }
+
+    /// Looks at a draft: it runs, is mended, or goes back.
+    fn settle(&mut self, text: String) {
+        self.stage(Stage::GuardrailCheck);
+        let found = self.review(&text);
+        let sql = if found.extracted.sql.trim().is_empty() { text.trim() } else { found.extracted.sql.trim() };
+        let sql = sql.to_string();
+        self.events.push(Event::Reviewed {
+            attempt: self.attempt,
+            sql: prompts::clipped(&sql, LONGEST_TEXT).to_string(),
+            approved: found.verdict() == Verdict::Approved,
+            findings: found.findings.clone(),
+            extracted: found.extracted.clone(),
+        });
+        if let Some(last) = self.attempts.last() {
+            let changes = diff::diff(&last.sql, &sql, self.dialect);
+            self.events.push(Event::Changed { attempt: self.attempt, changes });
+        }
+        self.attempts.push(Attempt {
+            number: self.attempt,
+            sql: prompts::clipped(&sql, LONGEST_TEXT).to_string(),
+            mended: None,
+            fixes: Vec::new(),
+            error: found.findings.iter().find(|f| f.severity == Severity::Error).map(|f| f.message.clone()),
+            finding: None,
+            error_type: None,
+            strategy: self.strategy,
+            held_back: true,
+        });
+        self.drafted = text;
+        self.current = Current { sql: sql.clone(), ..Current::default() };
+        if !self.seen.insert(diff::normalise(&sql, self.dialect)) {
+            if let Some(last) = self.attempts.last_mut() {
+                last.error = Some("the same query was there before".into());
+            }
+            return self.spent(Stop::SameSql);
+        }
+        let mendable = found.findings.iter().any(|f| f.severity == Severity::Error && !f.fixes.is_empty());
+        match found.approve() {
+            Ok(query) if found.is_clean() || !self.settings.correction => {
+                self.note_wrapping(&found);
+                self.send(query, found);
+            }
+            // What does not parse may be mended; what writes, or reads what it may not, goes back to the model.
+            approved if self.settings.correction && (approved.is_ok() || mendable) => self.mend(None),
+            _ => self.trouble(self.held_back(&found.findings)),
+        }
+    }
+
+    pub(super) fn review(&mut self, text: &str) -> Review {
+        self.counts.reviews += 1;
+        let context = Context {
+            schema: Some(&self.schema),
+            dialect: self.dialect,
+            policy: &self.settings.policy,
+            question: Some(&self.ask.question),
+        };
+        review(text, &context)
+    }
+
+    pub(super) fn mend(&mut self, error: Option<EngineError>) {
+        self.stage(Stage::SelfCorrection);
+        self.counts.corrections += 1;
+        let text = if error.is_some() { self.current.sql.clone() } else { self.drafted.clone() };
+        self.current.refusal.clone_from(&error);
+        self.step = Step::Mend { text, error };
+    }
+
+    pub(super) fn mended(&mut self, result: Result<Repair, Hindrance>) {
+        let repair = match result {
+            Ok(repair) => repair,
+            Err(hindrance) => return self.hindered(hindrance),
+        };
+        let found = self.review(&repair.sql);
+        let changed = !diff::same(&repair.sql, &self.current.sql, self.dialect);
+        let sent_before = changed && self.seen.contains(&diff::normalise(&repair.sql, self.dialect));
+        let refused = self.current.refusal.is_some();
+        let usable = match repair.status {
+            Mending::Mended => !sent_before && (changed || !refused),
+            // The critic was wrong about it: the database would run it as it is.
+            Mending::Untouched => !refused,
+            Mending::GaveUp | Mending::Refused => false,
+        };
+        match found.approve() {
+            Ok(query) if usable => {
+                if !repair.applied.is_empty() {
+                    self.note_mended(&repair);
+                }
+                self.send(query, found);
+            }
+            _ => {
+                let trouble = match self.current.refusal.take() {
+                    Some(error) => self.refused(&error),
+                    None => self.held_back(&repair.findings),
+                };
+                self.trouble(trouble);
+            }
+        }
+    }
+
+    fn send(&mut self, query: Approved, found: Review) {
+        self.stage(Stage::ToolExecution);
+        self.current.sql = query.sql().to_string();
+        self.current.warnings = warnings(found.findings);
+        self.current.stated = found.stated;
+        self.seen.insert(diff::normalise(query.sql(), self.dialect));
+        if let Some(last) = self.attempts.last_mut() {
+            last.held_back = false;
+        }
+        self.step = Step::Execute(query);
+    }
+
+    pub(super) fn executed(&mut self, result: Result<Rows, Hindrance>) {
+        self.counts.database += 1;
+        match result {
+            Ok(rows) => self.got(rows),
+            Err(Hindrance::Rejected(error)) => {
+                let classified = classify(self.dialect, &error);
+                self.events.push(Event::Rejected {
+                    attempt: self.attempt,
+                    sql: self.current.sql.clone(),
+                    error: error.clone(),
+                    finding: classified.finding,
+                    error_type: classified.error_type,
+                });
+                let hopeless = [ErrorType::PermissionDenied, ErrorType::ConnectionError].contains(&classified.error_type);
+                if self.settings.correction && !self.current.mended_after_refusal && !hopeless {
+                    self.current.mended_after_refusal = true;
+                    self.mend(Some(error));
+                } else {
+                    self.trouble(self.refused(&error));
+                }
+            }
+            Err(Hindrance::TimedOut(after)) => {
+                let words = format!("the query was stopped after {} seconds", after.as_secs_f64());
+                let plain = self.plain(words);
+                self.trouble(Trouble { code: "timed-out".into(), error_type: ErrorType::Timeout, ..plain });
+            }
+            Err(hindrance) => self.hindered(hindrance),
+        }
+    }
+
+    fn got(&mut self, rows: Rows) {
+        self.events.push(Event::Executed {
+            attempt: self.attempt,
+            sql: self.current.sql.clone(),
+            rows: rows.rows.len(),
+            truncated: rows.truncated,
+            ms: (self.now - self.began).as_secs_f64() * 1e3,
+        });
+        self.mark_corrections();
+        if let Some(last) = self.attempts.last_mut() {
+            last.error = None;
+        }
+        let nothing = is_empty(&rows);
+        let looks = nothing && !self.current.stated.is_empty() && self.settings.correction && self.fell_back.is_none();
+        if self.kept.is_some() && nothing {
+            // It was asked again because nothing was found, and again nothing is.
+            return self.keep();
+        }
+        if looks && self.attempt < self.settings.budget.max_attempts {
+            let current = self.current.clone();
+            self.step = Step::Look(current.stated.clone());
+            self.kept = Some((current, rows));
+        } else {
+            self.answered(rows);
+        }
+    }
+
+    pub(super) fn looked(&mut self, absent: Vec<(Stated, Vec<String>)>) {
+        self.absent = absent.iter().map(|(stated, _)| stated.clone()).collect();
+        let helpful: Vec<(Stated, Vec<String>)> = absent.into_iter().filter(|(_, held)| !held.is_empty()).collect();
+        let Some((first, _)) = helpful.first() else { return self.keep() };
+        let plain = self.plain("the query runs and finds nothing".into());
+        self.trouble(Trouble {
+            code: "unknown-value".into(),
+            subject: first.value.clone(),
+            from_database: false,
+            values: helpful,
+            ..plain
+        });
+    }
+
+    pub(super) fn fetched(&mut self, result: Result<Arc<Schema>, Hindrance>) {
+        self.counts.database += 1;
+        match result {
+            Ok(schema) => {
+                let policy = &self.settings.policy;
+                let linked = context::link(&schema, &self.ask.question, &dialect::SQLITE, policy, usize::MAX);
+                self.schema = schema;
+                self.dialect = &dialect::SQLITE;
+                self.seen.clear();
+                self.purpose = Purpose::Analysis;
+                self.strategy = "fallback";
+                let evidence = self.ask.evidence.as_deref();
+                self.conversation = prompts::analyse(&linked.text, evidence, &self.ask.question);
+                self.complete();
+            }
+            Err(Hindrance::Cancelled) => self.hindered(Hindrance::Cancelled),
+            Err(_) => self.give_up(self.fell_back.unwrap_or(Stop::AttemptsSpent)),
+        }
+    }
+}
+
+fn warnings(findings: Vec<Finding>) -> Vec<Finding> {
+    findings.into_iter().filter(|f| f.severity == Severity::Warning).collect()
+}
+
+/// No row, or one row of nothing but NULL and zero.
+pub(super) fn is_empty(rows: &Rows) -> bool {
+    match rows.rows.as_slice() {
+        [] => true,
+        [row] => row.iter().all(|cell| matches!(cell, Cell::Null | Cell::Integer(0))),
+        _ => false,
+    }
+}

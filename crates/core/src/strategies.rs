@@ -1,0 +1,106 @@
+//! Ways to ask a model again, one file each, tried in order: the first that fits is taken.
+
+mod aggregation;
+mod ask_user;
+mod explain_findings;
+mod join;
+mod show_values;
+mod simplify;
+mod start_over;
+mod timeout;
+mod widen_schema;
+
+use querymend_sql::schema::Schema;
+use querymend_sql::{Dialect, ErrorType, Finding, Stated};
+
+use crate::event::Feedback;
+
+pub use ask_user::choices;
+
+/// What is wrong with an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trouble {
+    /// The query, out of its wrapping.
+    pub sql: String,
+    /// The rule that the fault belongs to.
+    pub code: String,
+    /// The name that it is about.
+    pub subject: String,
+    /// Its family.
+    pub error_type: ErrorType,
+    /// The database's own words, or the critic's.
+    pub message: String,
+    /// The database said it, and not the critic.
+    pub from_database: bool,
+    /// Everything that the critic says about the query.
+    pub findings: Vec<Finding>,
+    /// Values that a column does not hold, with some that it does.
+    pub values: Vec<(Stated, Vec<String>)>,
+}
+
+impl Trouble {
+    /// Whether it is the same fault again: the same rule about the same name.
+    pub fn is_same(&self, other: &Trouble) -> bool {
+        self.code == other.code && self.subject.eq_ignore_ascii_case(&other.subject)
+    }
+}
+
+/// What strategies may look at besides the trouble.
+#[derive(Clone, Copy)]
+pub struct View<'v> {
+    /// All tables.
+    pub schema: &'v Schema,
+    /// The dialect.
+    pub dialect: &'static Dialect,
+    /// Names of the tables that the model was shown.
+    pub shown: &'v [String],
+    /// The attempt that would begin.
+    pub attempt: u32,
+    /// How many there may be.
+    pub of: u32,
+}
+
+/// A way to ask again.
+pub struct Strategy {
+    /// As events and traces call it.
+    pub name: &'static str,
+    /// Whether it is for this.
+    pub fits: fn(&Trouble, &View<'_>) -> bool,
+    /// What the model is told besides the failure itself.
+    pub tell: fn(&Trouble, &View<'_>) -> Vec<Feedback>,
+    /// The conversation begins anew, without the failed query.
+    pub anew: bool,
+}
+
+/// All ways, the most special first. The last fits always.
+pub static STRATEGIES: &[&Strategy] = &[
+    &start_over::STRATEGY,
+    &show_values::STRATEGY,
+    &timeout::STRATEGY,
+    &widen_schema::STRATEGY,
+    &aggregation::STRATEGY,
+    &join::STRATEGY,
+    &simplify::STRATEGY,
+    &explain_findings::STRATEGY,
+];
+
+/// The first way that fits.
+pub fn choose(trouble: &Trouble, view: &View<'_>) -> &'static Strategy {
+    STRATEGIES.iter().find(|s| (s.fits)(trouble, view)).copied().unwrap_or(&explain_findings::STRATEGY)
+}
+
+/// What the rules advise about the findings that are errors, each once.
+fn advice(trouble: &Trouble) -> Vec<Feedback> {
+    let mut out: Vec<Feedback> = Vec::new();
+    for finding in trouble.findings.iter().filter(|f| f.severity == querymend_sql::Severity::Error) {
+        let text = if finding.advice.is_empty() { &finding.message } else { &finding.advice };
+        if !out.iter().any(|f| f.text == *text) {
+            out.push(Feedback { kind: finding.code.to_string(), text: text.clone() });
+        }
+    }
+    out
+}
+
+fn told(kind: &str, text: impl Into<String>) -> Feedback {
+    Feedback { kind: kind.to_string(), text: text.into() }
+}
