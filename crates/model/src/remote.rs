@@ -132,13 +132,8 @@ impl Remote {
         listen: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, Failure> {
         let body = self.wire.body(&self.model, request, without).to_string().into_bytes();
-        let patience = Patience {
-            model: &self.name,
-            whole: request.timeout,
-            until,
-            connect: self.connect,
-            silence: self.silence,
-        };
+        let patience =
+            Patience { model: &self.name, whole: request.timeout, until, connect: self.connect, silence: self.silence };
         let mut incoming = http::send(&self.client, &self.url, &self.headers, body, patience).await?;
         let status = incoming.status();
         if !(200..300).contains(&status) {
@@ -156,7 +151,7 @@ impl Remote {
         } else if kind.contains("json") {
             self.whole(incoming, listen).await?
         } else {
-            return Err(self.bad(format!("it is {kind} and not a stream of events")).into());
+            return Err(self.bad(format!("it is {} and not a stream of events", cut(&kind, 60))).into());
         };
         Ok(self.reply(heard)?)
     }
