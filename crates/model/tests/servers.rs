@@ -65,12 +65,17 @@ async fn a_busy_server_is_asked_again_after_the_time_that_it_names() {
         let pauses = Pauses::default();
         let server = Server::start(
             wire,
-            [Act::Status(429, "retry-after: 7\r\n", said("slow down")), Act::Say("SELECT 1", "end")],
+            [
+                Act::Status(429, "retry-after: 7\r\n", said("slow down")),
+                Act::Status(503, "retry-after: 7\r\nretry-after-ms: 1500\r\n", said("loading")),
+                Act::Status(429, "retry-after: Wed, 21 Oct 2026 07:28:00 GMT\r\n", said("a date is not read")),
+                Act::Say("SELECT 1", "end"),
+            ],
         )
         .await;
         let model = open("test:m", &server.providers(&pauses, "")).unwrap();
         assert_eq!(ask(&*model, &question("One")).await.0.unwrap().text, "SELECT 1");
-        assert_eq!(pauses.all(), [Duration::from_millis(7_150)], "seven seconds and a little chance");
+        assert_eq!(pauses.all(), [7_150, 1_650, 600].map(Duration::from_millis), "and a little chance");
     }
 }
 
