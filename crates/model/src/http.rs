@@ -124,9 +124,10 @@ impl Patience<'_> {
     }
 }
 
+/// Errors of TLS hide in errors of input and output, sometimes one in another.
 fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
     let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>())
+    error.is::<rustls::Error>() || inner.is_some_and(|inner| is_tls(inner))
 }
 
 /// An answer whose head is there and whose body is still to come.

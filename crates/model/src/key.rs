@@ -84,13 +84,7 @@ impl Key {
         }
         text.split_inclusive(char::is_whitespace)
             .map(|word| match word.find(beginning) {
-                Some(at) => {
-                    let end: &str = word.rfind(|c: char| !c.is_whitespace()).map_or("", |last| {
-                        let next = last + word[last..].chars().next().map_or(0, char::len_utf8);
-                        &word[next..]
-                    });
-                    format!("{}***{end}", &word[..at])
-                }
+                Some(at) => format!("{}***{}", &word[..at], &word[word.trim_end().len()..]),
                 None => word.to_owned(),
             })
             .collect()

@@ -151,7 +151,7 @@ impl Remote {
         } else if kind.contains("json") {
             self.whole(incoming, listen).await?
         } else {
-            return Err(self.bad(format!("it is {kind} and not a stream of events")).into());
+            return Err(self.bad(format!("it is {} and not a stream of events", cut(&kind, 60))).into());
         };
         Ok(self.reply(heard)?)
     }

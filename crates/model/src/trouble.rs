@@ -300,6 +300,8 @@ mod tests {
         check(400, Anthropic, "output_config: Extra inputs are not permitted", Some(Field::Schema));
         check(400, Anthropic, "`temperature` is deprecated for this model.", Some(Field::Temperature));
         check(400, Gemini, "Invalid JSON payload received. Unknown name \"responseSchema\"", Some(Field::Schema));
+        // A schema that a server cannot follow is no better than none: llama.cpp's words.
+        check(400, OpenAi, "Automatic parser generation failed: JSON schema conversion failed", Some(Field::Schema));
         check(501, OpenAi, "structured output is not supported", Some(Field::Schema));
         check(500, OpenAi, "grammar worker crashed", None);
         check(400, OpenAi, "messages must not be empty", None);

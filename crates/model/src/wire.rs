@@ -106,6 +106,7 @@ impl Field {
             Field::Schema => &[
                 "response_format",
                 "json_schema",
+                "json schema",
                 "output_config",
                 "output_format",
                 "responseschema",

@@ -45,8 +45,10 @@ pub(super) fn body(model: &str, request: &Request, without: Without) -> Value {
 }
 
 pub(super) fn hear(heard: &mut Heard, event: &Value) -> Result<(), Trouble> {
+    if let Some(trouble) = Trouble::in_body(event) {
+        return Err(trouble);
+    }
     match event["type"].as_str() {
-        Some("error") => return Err(Trouble::in_body(event).unwrap_or_default()),
         Some("message_start") => about(heard, &event["message"]),
         Some("content_block_start") => push(heard, &event["content_block"]["text"]),
         Some("content_block_delta") if event["delta"]["type"] == "text_delta" => push(heard, &event["delta"]["text"]),
