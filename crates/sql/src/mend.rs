@@ -345,7 +345,7 @@ fn rest_of_query(subject: &Subject<'_>, start: Location) -> Vec<(usize, Span, To
 }
 
 /// The keyword that a token is, if it is one and not a name in quotes.
-fn keyword(token: &Token) -> Option<Keyword> {
+pub(crate) fn keyword(token: &Token) -> Option<Keyword> {
     match token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
