@@ -18,6 +18,7 @@
 //! # Ok::<(), querymend_sql::SchemaError>(())
 //! ```
 
+mod broken;
 pub mod dialect;
 pub mod diff;
 mod differential;

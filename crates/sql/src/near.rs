@@ -32,6 +32,11 @@ pub(crate) fn likeness(a: &str, b: &str) -> f64 {
     if na.len().min(nb.len()) <= 3 { letters * 0.9 } else { letters }
 }
 
+/// Whether a word is another but for one letter that was dropped, doubled, changed or swapped.
+pub(crate) fn is_slip(word: &str, meant: &str) -> bool {
+    word != meant && strsim::damerau_levenshtein(word, meant) == 1
+}
+
 fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -8,6 +8,7 @@ pub mod names;
 pub mod portable;
 pub mod safety;
 pub mod shape;
+pub mod syntax;
 pub mod types;
 
 use crate::dialect::Classified;
@@ -100,6 +101,18 @@ pub static RULES: &[&Rule] = &[
     &safety::forbidden_function::RULE,
     &safety::locking::RULE,
     &safety::protected_table::RULE,
+    // What almost parses. A fix here is known to make the text a query, so these come before those that only suspect.
+    &syntax::trailing_comma::RULE,
+    &syntax::clause_order::RULE,
+    &syntax::sorted_group_by::RULE,
+    &syntax::condition_behind_aggregate::RULE,
+    &syntax::missing_select::RULE,
+    &syntax::arithmetic_of_queries::RULE,
+    &syntax::cast_syntax::RULE,
+    &syntax::misplaced_quote::RULE,
+    &syntax::misspelt_keyword::RULE,
+    &syntax::dangling_word::RULE,
+    &syntax::unbalanced_parenthesis::RULE,
     // Names.
     &names::unknown_table::RULE,
     &names::unknown_column::RULE,
@@ -134,6 +147,7 @@ pub static RULES: &[&Rule] = &[
     &portable::limit_syntax::RULE,
     &portable::string_concat::RULE,
     // What did not parse and nobody above recognised.
+    &syntax::unfinished::RULE,
     &artefact::syntax_error::RULE,
     // What only a database can say.
     &engine::timed_out::RULE,

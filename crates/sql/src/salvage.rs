@@ -202,4 +202,17 @@ mod tests {
             assert!(query.failure.is_some(), "{text}: {:?}", query.sql);
         }
     }
+
+    #[test]
+    fn a_part_of_a_broken_query_is_not_taken_for_the_whole() {
+        for text in [
+            "SELECT a FROM t WHERE b IN (SELECT c FROM u",
+            "WITH x AS (SELECT a FROM t",
+            "SELECT a FROM t LIMIT 5 UNION ALL SELECT a FROM u",
+            "SELECT a FORM t UNION SELECT a FROM u",
+        ] {
+            let query = Query::read(text, &SQLITE, &Policy::default());
+            assert!(query.failure.is_some(), "{text}: {:?}", query.sql);
+        }
+    }
 }

@@ -280,8 +280,13 @@ fn steps(review: &Review, most: Applicability) -> Vec<(&'static str, Fix, usize)
         return vec![(first.code, Fix { edits, applicability: Applicability::Safe, why }, 0)];
     }
     // A wrong table makes its columns and qualifiers look wrong too, so causes come before their consequences.
+    // What is known to make the text parse comes before what is only suspected.
+    let syntax = |f: &&Finding| crate::rules::Rule::named(f.code).is_some_and(|r| r.group == "syntax");
     let cause = |f: &&Finding| {
-        ["many-statements", "unknown-table", "reserved-word", "unknown-alias"]
+        if syntax(f) {
+            return 0;
+        }
+        1 + ["many-statements", "unknown-table", "reserved-word", "unknown-alias"]
             .iter()
             .position(|c| *c == f.code)
             .unwrap_or(9)

@@ -4,7 +4,7 @@
 // A test says what went wrong by panicking.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-use querymend_sql::{Context, Dialect, Policy, Verdict, review};
+use querymend_sql::{Applicability, Context, Dialect, Policy, Request, Status, Verdict, repair, review};
 
 #[track_caller]
 fn refused(policy: &Policy, lines: &[(&str, &str)]) {
@@ -214,5 +214,38 @@ fn c01_what_is_sent_is_what_was_reviewed() {
                 approved.sql()
             );
         }
+    }
+}
+
+/// What does not parse may be mended, but never into something that hides a write, or one of several statements.
+#[test]
+fn c01_nothing_is_mended_into_a_question_that_was_none() {
+    let policy = Policy::default();
+    for (name, sql) in [
+        ("sqlite", "DELETE FROM t WHERE (a = 1"),
+        ("sqlite", "DELETE FROM t WHERE a = 1)"),
+        ("sqlite", "SELECT a, FROM t; DROP TABLE t"),
+        ("sqlite", "SELECT a FROM t WHERE (b = 1; DROP TABLE t"),
+        ("sqlite", "SELECT a FROM t WHERE b = 1 AND; DELETE FROM t"),
+        ("sqlite", "SELECT a FROM t LIMIT 5 WHERE b = 1; DELETE FROM t"),
+        ("sqlite", "SELECT a FORM t; SELECT b FROM u"),
+        ("postgres", "WITH x AS (DELETE FROM t RETURNING *) SELECT a, FROM x"),
+        ("postgres", "WITH x AS (DELETE FROM t RETURNING *) SELECT a FROM x LIMIT 5 WHERE b = 1"),
+        ("postgres", "SELECT a INTO b FROM t LIMIT 5 WHERE c = 1"),
+        ("postgres", "SELECT a FROM t LIMIT 5 WHERE c = pg_sleep(10)"),
+        ("postgres", "SELECT a FROM t LIMIT 5 WHERE c = 1 FOR UPDATE"),
+        ("postgres", "SELECT (pg_sleep(10), 2 AS b FROM t"),
+        ("postgres", "SELECT a FROM t WHERE b = 1 WHERE c = (SELECT nextval('s'))"),
+        ("postgres", "UPDATE t SET a = (SELECT b, FROM u)"),
+        ("mysql", "SELECT a, FROM t INTO OUTFILE '/tmp/x'"),
+        ("mysql", "SELECT (COUNT(a) WHERE SLEEP(5)) FROM t"),
+    ] {
+        let dialect = Dialect::named(name).unwrap_or_else(|| panic!("{name}"));
+        let context = Context { schema: None, dialect, policy: &policy, question: None };
+        let apply = Applicability::Suggested;
+        let repair = repair(&Request { text: sql, context, question: None, apply }, None);
+        assert_ne!(repair.status, Status::Mended, "{name}: {sql}\nbecame {}", repair.sql);
+        let review = review(&repair.sql, &context);
+        assert_eq!(review.verdict(), Verdict::Refused, "{name}: {sql}\nbecame {}", repair.sql);
     }
 }

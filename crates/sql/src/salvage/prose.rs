@@ -117,6 +117,9 @@ pub(super) fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> boo
         .map(|(i, _)| i)
         .collect();
     starts.sort_unstable();
+    // A SELECT inside another query is no beginning: what stands before it is SQL, and not prose.
+    let first = starts.first().copied().unwrap_or(0);
+    starts.retain(|&start| start == first || !is_inner(&lower[..start]));
     for start in starts.into_iter().take(6) {
         if hides_a_statement(&text[..start]) {
             return false;
@@ -144,6 +147,18 @@ pub(super) fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> boo
         }
     }
     false
+}
+
+/// Whether a SELECT behind this text belongs to what has already begun: it stands in parentheses, behind a set operation or a
+/// sign, or is the next of several statements.
+fn is_inner(before: &str) -> bool {
+    let before = before.trim_end();
+    let word = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("");
+    // A statement that ends here is one of several, whether it parses or not.
+    let another = before.ends_with(';') && starts_like_sql(before);
+    another
+        || before.ends_with(['(', ',', '=', '<', '>', '+', '-', '*', '/', '|'])
+        || matches!(word, "union" | "all" | "except" | "intersect" | "minus" | "as" | "in" | "exists" | "not" | "any")
 }
 
 /// Where a query may end, the longest first: at its end, before a semicolon, a fence, an empty line, or a line that

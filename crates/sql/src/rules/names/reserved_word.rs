@@ -1,5 +1,6 @@
 #![doc = include_str!("reserved_word.md")]
 
+use crate::broken::is_explained;
 use crate::finding::{Applicability, Finding, Severity, Span};
 use crate::mend;
 use crate::query::Failure;
@@ -15,11 +16,19 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         // `FROM dual` is no name of the user's.
         let own = dialect.system_tables.iter().any(|t| t.eq_ignore_ascii_case(&name.value));
         if dialect.reserved.contains(&name.value) && !own && !is_bare_function(name, subject) {
-            out.push(finding(subject, subject.query.span(name.span), &name.value));
+            let span = subject.query.span(name.span);
+            let mut finding = finding(subject, span, &name.value);
+            if is_cut_off(subject, span, &name.value) {
+                finding.fixes.clear();
+            }
+            out.push(finding);
         }
     }
     // The parser stopped at a reserved word that is a name of the schema, or right behind one.
     let Some(Failure::Syntax { at, .. }) = &subject.query.failure else { return };
+    if is_explained(out) {
+        return;
+    }
     let before = subject.query.source[..at.start].trim_end();
     let start = before.rfind(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(0, |i| i + 1);
     for span in [*at, Span::new(start, before.len())] {
@@ -31,6 +40,13 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             return;
         }
     }
+}
+
+/// `FROM matches OR`: at the end of a text the word is more likely itself than a name, unless AS stands before it.
+fn is_cut_off(subject: &Subject<'_>, span: Span, word: &str) -> bool {
+    let source = &subject.query.source;
+    let named = source[..span.start].trim_end().to_ascii_lowercase().ends_with(" as");
+    source[span.end..].trim().is_empty() && !named && !is_a_name(subject, word)
 }
 
 fn is_a_name(subject: &Subject<'_>, word: &str) -> bool {
