@@ -289,6 +289,12 @@ pub(crate) fn conditions(subject: &Subject<'_>, block: BlockId) -> Option<(Span,
     Some((word?, parts))
 }
 
+/// The tokens of the SQL that are not white space, with their places in the given text.
+pub(crate) fn words(subject: &Subject<'_>) -> Vec<(Span, Token)> {
+    let all = tokens(subject).into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_)));
+    all.map(|t| (subject.query.span(t.span), t.token)).collect()
+}
+
 /// The tokens of the SQL with their places in it.
 pub(crate) fn tokens(subject: &Subject<'_>) -> Vec<TokenWithSpan> {
     Tokenizer::new(subject.context.dialect.grammar, &subject.query.sql).tokenize_with_location().unwrap_or_default()
