@@ -67,7 +67,9 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
     if let Some(fix) = source.and_then(|s| nothing_to_read(s, name, subject)) {
         return vec![fix];
     }
-    let between = source.map_or(Vec::new(), |s| junction::fixes(s, subject, schema));
+    let between = source
+        .filter(|_| mend::worth_mending(subject, &[]))
+        .map_or(Vec::new(), |s| junction::fixes(s, subject, schema));
     let called = source.and_then(|s| facts.sources[s].name).map_or(name, |n| n.value.as_str());
     let quotes_are_names = subject.context.dialect.double_quotes == DoubleQuotes::Name;
     let asked: Vec<&str> = facts

@@ -4,6 +4,7 @@ use sqlparser::ast::{BinaryOperator, Spanned, Value as Literal};
 use sqlparser::tokenizer::Token;
 
 use crate::finding::{Finding, Severity, Span};
+use crate::mend;
 use crate::rules::portable::respell;
 use crate::rules::{Rule, Subject, types};
 use crate::schema::Type;
@@ -37,6 +38,10 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             Finding::new("string-concat", severity, span, used, format!("{message}: join text with {right}"))
                 .advise(format!("Join text with {right}, not with {used}."));
         let sign = if used == "+" { Token::Plus } else { Token::StringConcat };
+        if !mend::worth_mending(subject, out) {
+            out.push(finding);
+            continue;
+        }
         let chain = types::closed(subject.query, whole_chain(span, operation.operator, subject));
         finding.fixes.extend(respell::joined_text(chain, &sign, subject));
         out.push(finding);

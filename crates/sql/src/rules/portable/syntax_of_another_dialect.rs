@@ -2,6 +2,7 @@
 
 use crate::dialect::Feature;
 use crate::finding::{Finding, Severity, Span};
+use crate::mend;
 use crate::review::whole;
 use crate::rules::portable::rephrase::{extract, filter_inside};
 use crate::rules::portable::respell;
@@ -37,6 +38,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             false => format!("{written} does not exist in {}: use {instead}.", dialect.name),
         });
         finding.fixes.extend(match feature {
+            _ if !mend::worth_mending(subject, out) => None,
             Feature::FilterInside => filter_inside(subject, subject.query.span(*place)),
             Feature::Extract => extract(subject, span.start),
             Feature::DoubleColonCast => respell::double_colon(subject.query.span(*place), subject),
