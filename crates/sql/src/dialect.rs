@@ -167,6 +167,8 @@ pub struct Dialect {
     pub zero_division: ZeroDivision,
     /// A scalar subquery that gives several rows is an error (not: its first row).
     pub many_rows_error: bool,
+    /// `LIKE` does not tell upper from lower case.
+    pub like_ignores_case: bool,
     /// How rows are limited.
     pub limit: LimitSyntax,
     /// How text is joined.

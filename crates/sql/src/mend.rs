@@ -4,11 +4,22 @@ use sqlparser::ast::{BinaryOperator, Expr, Spanned};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
-use crate::finding::{Applicability, Edit, Fix, Span};
+use crate::finding::{Applicability, Edit, Finding, Fix, Span};
 use crate::joins::{self, Link};
 use crate::rules::Subject;
 use crate::schema::Table;
 use crate::scope::{BlockId, Clause, Meaning, Reference, SourceId};
+
+/// Whether a rule may still look for fixes. They read the text again and again, and a text that is this long, or has this many
+/// faults, is mended by nobody: hostile input must not cost more than its review.
+pub(crate) fn worth_mending(subject: &Subject<'_>, found: &[Finding]) -> bool {
+    let facts = subject.facts;
+    subject.query.sql.len() <= 20_000
+        && facts.calls.len() <= 100
+        && facts.references.len() <= 400
+        && facts.operations.len() <= 400
+        && found.iter().filter(|f| !f.fixes.is_empty()).count() < 20
+}
 
 /// A fix of one replacement.
 pub(crate) fn replace(
@@ -300,6 +311,12 @@ pub(crate) fn conditions(subject: &Subject<'_>, block: BlockId) -> Option<(Span,
     }
     parts.extend(open);
     Some((word?, parts))
+}
+
+/// The tokens of the SQL that are not white space, with their places in the given text.
+pub(crate) fn words(subject: &Subject<'_>) -> Vec<(Span, Token)> {
+    let all = tokens(subject).into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_)));
+    all.map(|t| (subject.query.span(t.span), t.token)).collect()
 }
 
 /// The tokens of the SQL with their places in it.

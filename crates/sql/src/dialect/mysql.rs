@@ -23,6 +23,9 @@ static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Subtract, "(({0}) - ({1}))"),
     (Phrase::Multiply, "(({0}) * ({1}))"),
     (Phrase::Add, "(({0}) + ({1}))"),
+    (Phrase::ToInteger, "CAST({0} AS SIGNED)"),
+    (Phrase::ToText, "CAST({0} AS CHAR)"),
+    (Phrase::ToTimestamp, "CAST({0} AS DATETIME)"),
 ];
 
 /// MySQL 8 and MariaDB.
@@ -58,6 +61,7 @@ pub static MYSQL: Dialect = Dialect {
     integer_division: false,
     zero_division: ZeroDivision::Null,
     many_rows_error: true,
+    like_ignores_case: true,
     limit: LimitSyntax { comma: true, offset: true, offset_first: false, fetch: false, top: false },
     concat: Concatenation { pipes: false, function: true },
     hidden_columns: &["_rowid"],

@@ -29,6 +29,11 @@ pub enum Phrase {
     Multiply,
     Add,
     Concat,
+    /// Converted to that type, where CAST with its usual name is not the way.
+    ToInteger,
+    ToText,
+    ToDate,
+    ToTimestamp,
 }
 
 /// The functions of all dialects (and of models' imagination) that mean a phrase: name, number of arguments, phrase, and which

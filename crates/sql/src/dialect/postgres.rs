@@ -66,6 +66,7 @@ pub static POSTGRES: Dialect = Dialect {
     integer_division: true,
     zero_division: ZeroDivision::Error,
     many_rows_error: true,
+    like_ignores_case: false,
     limit: LimitSyntax { comma: false, offset: true, offset_first: false, fetch: true, top: false },
     concat: Concatenation { pipes: true, function: true },
     hidden_columns: &["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"],

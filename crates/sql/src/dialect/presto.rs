@@ -47,6 +47,7 @@ static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Subtract, "(({0}) - ({1}))"),
     (Phrase::Multiply, "(({0}) * ({1}))"),
     (Phrase::Add, "(({0}) + ({1}))"),
+    (Phrase::ToText, "CAST({0} AS VARCHAR)"),
 ];
 
 /// Presto.
@@ -82,6 +83,7 @@ pub static PRESTO: Dialect = Dialect {
     integer_division: true,
     zero_division: ZeroDivision::Error,
     many_rows_error: true,
+    like_ignores_case: false,
     limit: LimitSyntax { comma: false, offset: true, offset_first: true, fetch: true, top: false },
     concat: Concatenation { pipes: true, function: true },
     hidden_columns: &["$path", "$file_size", "$file_modified_time", "$bucket", "$partition"],

@@ -24,6 +24,7 @@ static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Subtract, "(({0}) - ({1}))"),
     (Phrase::Multiply, "(({0}) * ({1}))"),
     (Phrase::Add, "(({0}) + ({1}))"),
+    (Phrase::ToText, "CAST({0} AS STRING)"),
 ];
 
 /// Spark SQL 3.5, ANSI mode off (its default).
@@ -59,6 +60,7 @@ pub static SPARK: Dialect = Dialect {
     integer_division: false,
     zero_division: ZeroDivision::Null,
     many_rows_error: true,
+    like_ignores_case: false,
     limit: LimitSyntax { comma: false, offset: true, offset_first: false, fetch: false, top: false },
     concat: Concatenation { pipes: true, function: true },
     hidden_columns: &["_metadata"],

@@ -36,6 +36,8 @@ static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Subtract, "(({0}) - ({1}))"),
     (Phrase::Multiply, "(({0}) * ({1}))"),
     (Phrase::Add, "(({0}) + ({1}))"),
+    (Phrase::ToDate, "date({0})"),
+    (Phrase::ToTimestamp, "datetime({0})"),
 ];
 
 /// SQLite 3.
@@ -71,6 +73,7 @@ pub static SQLITE: Dialect = Dialect {
     integer_division: true,
     zero_division: ZeroDivision::Null,
     many_rows_error: false,
+    like_ignores_case: true,
     limit: LimitSyntax { comma: true, offset: true, offset_first: false, fetch: false, top: false },
     concat: Concatenation { pipes: true, function: true },
     hidden_columns: &["rowid", "oid", "_rowid_"],

@@ -1,7 +1,9 @@
 //! What another dialect would understand.
 
 pub mod function_of_another_dialect;
+mod limit_fixes;
 pub mod limit_syntax;
 pub(crate) mod rephrase;
+mod respell;
 pub mod string_concat;
 pub mod syntax_of_another_dialect;

@@ -44,7 +44,7 @@ pub(super) fn span_of(query: &Query, node: &Expr) -> Span {
 }
 
 /// A span that takes in the parentheses that close what opens in it.
-pub(super) fn closed(query: &Query, span: Span) -> Span {
+pub(crate) fn closed(query: &Query, span: Span) -> Span {
     let text = &query.source;
     let mut end = span.end.min(text.len());
     let mut open = parentheses(query.text(span));

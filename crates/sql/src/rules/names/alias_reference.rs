@@ -44,9 +44,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         )
         .suggest(repeated.clone())
         .advise(format!("The alias {name} is not visible in {clause}: {rest}."));
-        if aggregate {
+        if aggregate && mend::worth_mending(subject, out) {
             finding.fixes.extend(aggregate_fixes::for_alias(reference, item, subject));
-        } else if let Some(text) = repeated {
+        } else if let Some(text) = repeated.filter(|_| mend::worth_mending(subject, out)) {
             let why = format!("`{name}` stands for that expression, which every clause can compute");
             let span = subject.query.span(reference.place);
             finding.fixes.push(mend::replace(span, text, Applicability::Safe, why));

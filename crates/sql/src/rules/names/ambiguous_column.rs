@@ -42,7 +42,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 .advise(advice);
         if owners.len() > 1 {
             finding.fixes = fixes(reference, sources, subject);
-        } else {
+        } else if mend::worth_mending(subject, out) {
             finding.fixes = joined_twice::fixes(sources, subject);
         }
         out.push(finding);

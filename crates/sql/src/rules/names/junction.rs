@@ -33,8 +33,7 @@ pub(super) fn fixes(unknown: SourceId, subject: &Subject<'_>, schema: &Schema) -
         return Vec::new();
     }
     let fitting = schema.tables().iter().filter(|t| {
-        !tables.iter().any(|n| std::ptr::eq(*n, *t))
-            && tables.iter().all(|n| !joins::between(schema, t, &[n]).is_empty())
+        !tables.iter().any(|n| std::ptr::eq(*n, *t)) && tables.iter().all(|n| !keys(schema, t, n).is_empty())
     });
     let candidates: Vec<&Table> = fitting.collect();
     // Many tables hang on one; only two neighbours, or the lack of a choice, say which was meant.
@@ -45,6 +44,11 @@ pub(super) fn fixes(unknown: SourceId, subject: &Subject<'_>, schema: &Schema) -
         out.extend(direct(unknown, (*a, *b), &ties, subject, schema));
     }
     out
+}
+
+/// The keys of a table that point at one row of another.
+fn keys<'a>(schema: &'a Schema, table: &'a Table, to: &'a Table) -> Vec<Link<'a>> {
+    joins::between(schema, table, &[to]).into_iter().filter(|l| !l.multiplies).collect()
 }
 
 /// What is asked of the unknown table.
@@ -84,11 +88,17 @@ fn replaced(unknown: SourceId, table: &Table, ties: &[Tie<'_>], subject: &Subjec
     let aliased = source.name.is_some_and(|n| subject.query.span(n.span).start >= place.end);
     let called = if aliased { dialect.quoted(source.called()) } else { dialect.quoted(&table.name) };
     let mut edits = vec![Edit { span: place, text: dialect.quoted(&table.name) }];
+    let mut used: Vec<(SourceId, String)> = Vec::new();
     for tie in ties {
         let neighbour = subject.facts.sources[tie.neighbour].table()?;
-        let links = joins::between(schema, table, &[neighbour]);
+        let links = keys(schema, table, neighbour);
         let link = links.iter().min_by_key(|l| (l.inferred, misnamed(l, tie)))?;
         let [(own, there)] = link.columns.as_slice() else { return None };
+        // One column cannot hold the keys of two tables.
+        if used.iter().any(|(n, column)| *n != tie.neighbour && column == own) {
+            return None;
+        }
+        used.push((tie.neighbour, own.to_string()));
         let ours = subject.query.span(tie.ours.place);
         edits.push(Edit { span: ours, text: format!("{called}.{}", dialect.quoted(own)) });
         let text = mend::qualified(subject, tie.neighbour, there)?;

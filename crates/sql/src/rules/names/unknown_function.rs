@@ -4,6 +4,7 @@ use sqlparser::ast::FunctionArguments;
 
 use crate::dialect::{DIALECTS, Dialect, ErrorType};
 use crate::finding::{Finding, Severity};
+use crate::mend;
 use crate::near::nearest;
 use crate::rules::names::meant;
 use crate::rules::portable::rephrase::{rephrase, say_otherwise};
@@ -22,7 +23,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let message = format!("this database has no function `{name}`");
         let mut finding = Finding::new("unknown-function", Severity::Error, span, name, message)
             .advise(format!("This database has no function {name}: say it in another way."));
-        finding.fixes.extend(say_otherwise(call, subject));
+        if mend::worth_mending(subject, out) {
+            finding.fixes.extend(say_otherwise(call, subject));
+        }
         out.push(finding);
     }
     for call in &subject.facts.calls {

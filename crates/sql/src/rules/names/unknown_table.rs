@@ -1,5 +1,6 @@
 #![doc = include_str!("unknown_table.md")]
 
+use crate::dialect::DoubleQuotes;
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
 use crate::mend;
 use crate::near::{likeness, nearest};
@@ -66,8 +67,11 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
     if let Some(fix) = source.and_then(|s| nothing_to_read(s, name, subject)) {
         return vec![fix];
     }
-    let between = source.map_or(Vec::new(), |s| junction::fixes(s, subject, schema));
+    let between = source
+        .filter(|_| mend::worth_mending(subject, &[]))
+        .map_or(Vec::new(), |s| junction::fixes(s, subject, schema));
     let called = source.and_then(|s| facts.sources[s].name).map_or(name, |n| n.value.as_str());
+    let quotes_are_names = subject.context.dialect.double_quotes == DoubleQuotes::Name;
     let asked: Vec<&str> = facts
         .references
         .iter()
@@ -75,7 +79,8 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
             Some(q) => q.value.eq_ignore_ascii_case(called),
             None => r.meaning == Meaning::Open && source.is_some_and(|s| facts.sources[s].block == r.block),
         })
-        .filter(|r| !r.wildcard)
+        // What stands in double quotes may be text.
+        .filter(|r| !r.wildcard && (r.name.quote_style != Some('"') || quotes_are_names))
         .map(|r| r.name.value.as_str())
         .collect();
     let mut ways: Vec<(usize, usize, &Table)> = schema

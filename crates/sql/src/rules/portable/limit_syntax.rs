@@ -3,9 +3,10 @@
 use sqlparser::ast::{LimitClause, Spanned};
 
 use crate::dialect::LimitSyntax;
-use crate::finding::{Finding, Severity, Span};
+use crate::finding::{Finding, Fix, Severity, Span};
 use crate::pieces::code_only;
 use crate::query::Failure;
+use crate::rules::portable::limit_fixes;
 use crate::rules::{Rule, Subject};
 use crate::scope::query_of;
 
@@ -16,12 +17,13 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let limit = subject.context.dialect.limit;
     let source = &subject.query.source;
     if let Some(span) = top(source).filter(|_| !limit.top) {
-        out.push(finding(subject, span, "TOP n", "LIMIT n"));
+        out.push(finding(subject, span, "TOP n", "LIMIT n", limit_fixes::from_top(span, subject)));
         return;
     }
     if let Some(Failure::Syntax { at, .. }) = &subject.query.failure {
         if let Some(span) = comma(source, at.start).filter(|_| !limit.comma) {
-            out.push(finding(subject, span, "LIMIT offset, n", right_order(limit)));
+            let fix = limit_fixes::from_comma(span, subject);
+            out.push(finding(subject, span, "LIMIT offset, n", right_order(limit), fix));
         }
         return;
     }
@@ -29,17 +31,21 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     if query.fetch.is_some() && !limit.fetch {
         let start = code_only(source).rfind("fetch");
         let span = start.map_or(subject.query.span(query.span()), |s| Span::new(s, s + "fetch".len()));
-        out.push(finding(subject, span, "FETCH FIRST n ROWS ONLY", "LIMIT n"));
+        let fix = limit_fixes::from_fetch(span, subject);
+        out.push(finding(subject, span, "FETCH FIRST n ROWS ONLY", "LIMIT n", fix));
     }
     match &query.limit_clause {
         Some(LimitClause::OffsetCommaLimit { offset, limit: count }) if !limit.comma => {
             let span = subject.query.span(offset.span()).join(subject.query.span(count.span()));
-            out.push(finding(subject, span, "LIMIT offset, n", right_order(limit)));
+            let fix = limit_fixes::from_comma(span, subject);
+            out.push(finding(subject, span, "LIMIT offset, n", right_order(limit), fix));
         }
         Some(LimitClause::LimitOffset { limit: Some(count), offset: Some(offset), .. }) if limit.offset_first => {
             let (count, offset) = (subject.query.span(count.span()), subject.query.span(offset.value.span()));
             if count.start < offset.start {
-                out.push(finding(subject, count.join(offset), "LIMIT n OFFSET offset", right_order(limit)));
+                let span = count.join(offset);
+                let fix = limit_fixes::from_offset(span, subject);
+                out.push(finding(subject, span, "LIMIT n OFFSET offset", right_order(limit), fix));
             }
         }
         _ => {}
@@ -58,10 +64,18 @@ fn comma(text: &str, at: usize) -> Option<Span> {
     (is_limit && number.len() < before.len() && text[at..].starts_with(',')).then(|| Span::new(number.len(), at + 1))
 }
 
-fn finding(subject: &Subject<'_>, span: Span, used: &str, right: &str) -> Finding {
+fn finding(subject: &Subject<'_>, span: Span, used: &str, right: &str, fix: Option<Fix>) -> Finding {
     let dialect = subject.context.dialect.name;
-    Finding::new("limit-syntax", Severity::Error, span, used, format!("{dialect} does not know {used}: write {right}"))
-        .advise(format!("Limit rows with {right}, not {used}."))
+    let mut finding = Finding::new(
+        "limit-syntax",
+        Severity::Error,
+        span,
+        used,
+        format!("{dialect} does not know {used}: write {right}"),
+    )
+    .advise(format!("Limit rows with {right}, not {used}."));
+    finding.fixes.extend(fix);
+    finding
 }
 
 /// `SELECT TOP 5` or `SELECT DISTINCT TOP (5)`.

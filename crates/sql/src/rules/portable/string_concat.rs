@@ -1,9 +1,12 @@
 #![doc = include_str!("string_concat.md")]
 
 use sqlparser::ast::{BinaryOperator, Spanned, Value as Literal};
+use sqlparser::tokenizer::Token;
 
-use crate::finding::{Finding, Severity};
-use crate::rules::{Rule, Subject};
+use crate::finding::{Finding, Severity, Span};
+use crate::mend;
+use crate::rules::portable::respell;
+use crate::rules::{Rule, Subject, types};
 use crate::schema::Type;
 use crate::scope::Value;
 
@@ -31,11 +34,30 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             continue;
         }
         let right = if dialect.concat.pipes { "a || b" } else { "CONCAT(a, b)" };
-        out.push(
+        let mut finding =
             Finding::new("string-concat", severity, span, used, format!("{message}: join text with {right}"))
-                .advise(format!("Join text with {right}, not with {used}.")),
-        );
+                .advise(format!("Join text with {right}, not with {used}."));
+        let sign = if used == "+" { Token::Plus } else { Token::StringConcat };
+        if !mend::worth_mending(subject, out) {
+            out.push(finding);
+            continue;
+        }
+        let chain = types::closed(subject.query, whole_chain(span, operation.operator, subject));
+        finding.fixes.extend(respell::joined_text(chain, &sign, subject));
+        out.push(finding);
     }
+}
+
+/// `a + b` is the beginning of `a + b + c`, whose type nobody can know.
+fn whole_chain(mut span: Span, operator: &BinaryOperator, subject: &Subject<'_>) -> Span {
+    for operation in subject.facts.operations.iter().filter(|o| o.operator == operator) {
+        let left = subject.query.span(operation.left_node.span());
+        let right = subject.query.span(operation.right_node.span());
+        if left.start == span.start && right.end > span.end {
+            span = left.join(right);
+        }
+    }
+    span
 }
 
 /// Whether both sides are text and at least one cannot be a number. A date plus '1 day' is something else.

@@ -2,8 +2,10 @@
 
 use crate::dialect::Feature;
 use crate::finding::{Finding, Severity, Span};
+use crate::mend;
 use crate::review::whole;
 use crate::rules::portable::rephrase::{extract, filter_inside};
+use crate::rules::portable::respell;
 use crate::rules::{Rule, Subject};
 
 /// See the page.
@@ -36,8 +38,15 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             false => format!("{written} does not exist in {}: use {instead}.", dialect.name),
         });
         finding.fixes.extend(match feature {
+            _ if !mend::worth_mending(subject, out) => None,
             Feature::FilterInside => filter_inside(subject, subject.query.span(*place)),
             Feature::Extract => extract(subject, span.start),
+            Feature::DoubleColonCast => respell::double_colon(subject.query.span(*place), subject),
+            Feature::TryCast => respell::try_cast(subject.query.span(*place), subject),
+            Feature::ILike => respell::ilike(subject.query.span(*place), subject),
+            Feature::TypedLiteral => respell::typed_literal(subject.query.span(*place), subject),
+            Feature::SubstringFrom => respell::with_commas(span.start, "SUBSTRING", subject),
+            Feature::PositionIn => respell::with_commas(span.start, "POSITION", subject),
             _ => None,
         });
         out.push(finding);

@@ -1,6 +1,7 @@
 #![doc = include_str!("aggregate_in_where.md")]
 
 use crate::finding::{Finding, Severity};
+use crate::mend;
 use crate::rules::shape::aggregate_fixes;
 use crate::rules::{Rule, Subject};
 use crate::scope::{Clause, Meaning};
@@ -45,7 +46,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let mut finding =
             Finding::new("aggregate-in-where", Severity::Error, subject.query.span(call.place), &call.lower, message)
                 .advise(advice);
-        finding.fixes = aggregate_fixes::for_call(call, subject);
+        if mend::worth_mending(subject, out) {
+            finding.fixes = aggregate_fixes::for_call(call, subject);
+        }
         out.push(finding);
     }
     for call in facts
@@ -77,7 +80,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 format!("`{name}` is an aggregate and cannot be used in {clause}"),
             )
             .advise(advice);
-            finding.fixes.extend(aggregate_fixes::for_alias(reference, item, subject));
+            if mend::worth_mending(subject, out) {
+                finding.fixes.extend(aggregate_fixes::for_alias(reference, item, subject));
+            }
             out.push(finding);
         }
     }

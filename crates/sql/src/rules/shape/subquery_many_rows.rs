@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             format!("the subquery may give several rows, {then}"),
         )
         .advise("Compare with IN (subquery), or make the subquery give one row (an aggregate, or LIMIT 1).");
-        if fails && operation.right.many_rows {
+        if fails && operation.right.many_rows && mend::worth_mending(subject, out) {
             finding.fixes.extend(any_of_them(operation, subject));
         }
         out.push(finding);

@@ -53,7 +53,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let guard = (!is_zero).then(|| format!("NULLIF({}, 0)", subject.query.text(span)));
         let mut finding =
             Finding::new("division-by-zero", severity, span, &divisor, message).suggest(guard.clone()).advise(advice);
-        if let Some(text) = guard {
+        if let Some(text) = guard.filter(|_| mend::worth_mending(subject, out)) {
             guards.push(Edit { span, text: text.clone() });
             finding.fixes.push(mend::replace(span, text, Applicability::Likely, WHY));
         }

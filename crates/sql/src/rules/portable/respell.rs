@@ -1,0 +1,185 @@
+//! Syntax of other dialects, spelled in the way of this one.
+
+use sqlparser::ast::{BinaryOperator, Expr, Spanned};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::Token;
+
+use crate::dialect::Phrase;
+use crate::dialect::phrase::fill;
+use crate::finding::{Applicability, Edit, Fix, Span};
+use crate::mend;
+use crate::rules::Subject;
+use crate::schema::Type;
+
+/// `x::type` is `CAST(x AS type)`, or what the dialect says for that type. The span is that of `x`.
+pub(super) fn double_colon(operand: Span, subject: &Subject<'_>) -> Option<Fix> {
+    let words = mend::words(subject);
+    let colon = words.iter().position(|(span, t)| *t == Token::DoubleColon && span.start >= operand.end)?;
+    let start = operand_start(&words, colon.checked_sub(1)?, subject)?;
+    let mut end = colon + 1;
+    let Token::Word(first) = &words.get(end)?.1 else { return None };
+    let mut name = first.value.clone();
+    // `double precision`, `timestamp with time zone`
+    let more = ["precision", "varying", "with", "without", "time", "zone"];
+    while let Some((_, Token::Word(word))) = words.get(end + 1)
+        && more.contains(&word.value.to_lowercase().as_str())
+    {
+        name = format!("{name} {}", word.value);
+        end += 1;
+    }
+    if words.get(end + 1).is_some_and(|(_, t)| *t == Token::LParen) {
+        let close = (end + 1..words.len()).find(|&i| words[i].1 == Token::RParen)?;
+        name.push_str(subject.query.text(words[end + 1].0.join(words[close].0)));
+        end = close;
+    }
+    if words.get(end + 1).is_some_and(|(_, t)| *t == Token::LBracket) {
+        return None;
+    }
+    let span = words[start].0.join(words[end].0);
+    let value = subject.query.text(words[start].0.join(words[colon - 1].0));
+    let phrase = match Type::from_name(&name) {
+        Type::Integer => Some(Phrase::ToInteger),
+        Type::Text => Some(Phrase::ToText),
+        Type::Date => Some(Phrase::ToDate),
+        Type::Timestamp => Some(Phrase::ToTimestamp),
+        _ => None,
+    };
+    let said = phrase.and_then(|p| subject.context.dialect.says.iter().find(|(q, _)| *q == p));
+    let text = said.map_or_else(|| format!("CAST({value} AS {name})"), |(_, template)| fill(template, &[value]));
+    let why = format!("`x::{name}` converts a value to another type, which the dialect says in its own words");
+    Some(mend::replace(span, text, Applicability::Likely, why))
+}
+
+/// Where the value that ends at a word begins: a name with its qualifier, a literal, or parentheses with what calls them.
+fn operand_start(words: &[(Span, Token)], last: usize, subject: &Subject<'_>) -> Option<usize> {
+    let mut start = last;
+    if words[last].1 == Token::RParen {
+        let mut depth = 0usize;
+        start = (0..=last).rev().find(|&i| {
+            match words[i].1 {
+                Token::RParen => depth += 1,
+                Token::LParen => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        })?;
+        let Some(before) = start.checked_sub(1) else { return Some(start) };
+        let called = subject.facts.calls.iter().any(|c| subject.query.span(c.place).start == words[before].0.start);
+        let cast = subject.query.text(words[before].0).eq_ignore_ascii_case("cast");
+        return Some(if called || cast { before } else { start });
+    }
+    if !matches!(words[last].1, Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_)) {
+        return None;
+    }
+    while start >= 2 && words[start - 1].1 == Token::Period && matches!(words[start - 2].1, Token::Word(_)) {
+        start -= 2;
+    }
+    Some(start)
+}
+
+/// `TRY_CAST(x AS type)` without the trying.
+pub(super) fn try_cast(value: Span, subject: &Subject<'_>) -> Option<Fix> {
+    let words = mend::words(subject);
+    let (word, _) = words
+        .into_iter()
+        .rfind(|(span, _)| span.start <= value.start && subject.query.text(*span).eq_ignore_ascii_case("try_cast"))?;
+    let why = "the dialect converts with CAST, which may fail where TRY_CAST gives NULL";
+    Some(mend::replace(word, "CAST", Applicability::Likely, why))
+}
+
+/// `x ILIKE y` is LIKE where that ignores case anyway, else LIKE between lower-case texts.
+pub(super) fn ilike(place: Span, subject: &Subject<'_>) -> Option<Fix> {
+    let words = mend::words(subject);
+    let (word, _) =
+        words.into_iter().find(|(span, t)| span.start >= place.start && mend::keyword(t) == Some(Keyword::ILIKE))?;
+    let like = Edit { span: word, text: "LIKE".into() };
+    if subject.context.dialect.like_ignores_case {
+        let why = "LIKE does not tell upper from lower case here";
+        return Some(Fix { edits: vec![like], applicability: Applicability::Likely, why: why.into() });
+    }
+    let operation = subject.facts.operations.iter().find(|o| {
+        let (left, right) = (subject.query.span(o.left_node.span()), subject.query.span(o.right_node.span()));
+        *o.operator == BinaryOperator::PGLikeMatch
+            && left.end <= word.start
+            && word.end <= right.start
+            && left.start >= place.start
+    })?;
+    let plain = |e: &Expr| matches!(e, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_));
+    if !plain(operation.left_node) || !plain(operation.right_node) {
+        return None;
+    }
+    let lower = |e: &Expr| {
+        let span = subject.query.span(e.span());
+        Edit { span, text: format!("LOWER({})", subject.query.text(span)) }
+    };
+    let edits = vec![lower(operation.left_node), like, lower(operation.right_node)];
+    Some(Fix {
+        edits,
+        applicability: Applicability::Safe,
+        why: "texts in lower case differ in nothing but case".into(),
+    })
+}
+
+/// `DATE '2024-01-01'` is the plain literal.
+pub(super) fn typed_literal(place: Span, subject: &Subject<'_>) -> Option<Fix> {
+    let words = mend::words(subject);
+    let near = |span: Span| span.start <= place.end && place.start <= span.end;
+    let at = (0..words.len().saturating_sub(1)).find(|&i| {
+        matches!(words[i].1, Token::Word(_))
+            && matches!(words[i + 1].1, Token::SingleQuotedString(_))
+            && near(words[i].0.join(words[i + 1].0))
+    })?;
+    let gone = Span::new(words[at].0.start, words[at + 1].0.start);
+    Some(mend::replace(gone, "", Applicability::Likely, "dates are plain text here"))
+}
+
+/// `SUBSTRING(x FROM n FOR m)` and `POSITION(x IN y)` with commas between their arguments.
+pub(super) fn with_commas(start: usize, word: &str, subject: &Subject<'_>) -> Option<Fix> {
+    let (whole, arguments) = mend::call(subject, Span::new(start, start + word.len()))?;
+    let [argument] = arguments.as_slice() else { return None };
+    let text = subject.query.text(*argument).trim();
+    let upper = text.to_ascii_uppercase();
+    let (phrase, parts) = match word {
+        "SUBSTRING" => {
+            let (from, length) = (upper.find(" FROM ")?, upper.find(" FOR ")?);
+            let parts = vec![text[..from].trim(), text.get(from + 6..length)?.trim(), text[length + 5..].trim()];
+            (Phrase::Substring, parts)
+        }
+        _ => {
+            let inside = upper.find(" IN ")?;
+            (Phrase::Position, vec![text[..inside].trim(), text[inside + 4..].trim()])
+        }
+    };
+    let (_, template) = subject.context.dialect.says.iter().find(|(p, _)| *p == phrase)?;
+    let why = format!("{} says it as `{}`", subject.context.dialect.name, fill(template, &["x", "y", "z"]));
+    Some(mend::replace(whole, fill(template, &parts), Applicability::Likely, why))
+}
+
+/// Text that is joined with another sign is joined with that of the dialect.
+pub(super) fn joined_text(span: Span, sign: &Token, subject: &Subject<'_>) -> Option<Fix> {
+    let mut depth = 0usize;
+    let mut signs: Vec<Span> = Vec::new();
+    for (at, token) in mend::words(subject).into_iter().filter(|(s, _)| span.start <= s.start && s.end <= span.end) {
+        match &token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.checked_sub(1)?,
+            t if depth == 0 && t == sign => signs.push(at),
+            Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod | Token::StringConcat if depth == 0 => {
+                return None;
+            }
+            _ => {}
+        }
+    }
+    if depth > 0 || signs.is_empty() {
+        return None;
+    }
+    let pipes = subject.context.dialect.concat.pipes;
+    let text = if pipes { "||" } else { "," };
+    let mut edits: Vec<Edit> = signs.into_iter().map(|span| Edit { span, text: text.into() }).collect();
+    if !pipes {
+        edits.insert(0, Edit { span: Span::new(span.start, span.start), text: "CONCAT(".into() });
+        edits.push(Edit { span: Span::new(span.end, span.end), text: ")".into() });
+    }
+    let why = format!("{} joins text with {}", subject.context.dialect.name, if pipes { "||" } else { "CONCAT" });
+    Some(Fix { edits, applicability: Applicability::Likely, why })
+}
