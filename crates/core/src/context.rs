@@ -20,7 +20,7 @@ pub fn link(schema: &Schema, question: &str, dialect: &Dialect, policy: &Policy,
         Some(s) => policy.allows_table(&[s, &t.name]),
         None => policy.allows_table(&[&t.name]),
     };
-    let readable: Vec<&Table> = schema.tables().iter().filter(|t| !t.hidden).filter(allowed).collect();
+    let readable: Vec<&Table> = schema.tables().iter().filter(allowed).collect();
     let of = readable.len();
     let texts: Vec<String> = readable.iter().map(|t| as_ddl(t, dialect)).collect();
     let chosen: Vec<usize> = if texts.iter().map(String::len).sum::<usize>() <= most_bytes {
@@ -86,9 +86,34 @@ fn words(text: &str) -> Vec<String> {
 /// Only plain cases count; whatever else is said is taken for a question about the data.
 pub fn is_remark(question: &str, schema: &Schema) -> bool {
     const REMARKS: &[&str] = &[
-        "hello", "hi", "hey", "good morning", "good afternoon", "good evening", "thanks", "thank you", "thanks a lot",
-        "thank you very much", "ok", "okay", "great", "cool", "nice", "bye", "goodbye", "who are you", "what are you",
-        "what can you do", "what can i ask", "how are you", "help", "hallo", "danke", "merci", "bonjour", "hola",
+        "hello",
+        "hi",
+        "hey",
+        "good morning",
+        "good afternoon",
+        "good evening",
+        "thanks",
+        "thank you",
+        "thanks a lot",
+        "thank you very much",
+        "ok",
+        "okay",
+        "great",
+        "cool",
+        "nice",
+        "bye",
+        "goodbye",
+        "who are you",
+        "what are you",
+        "what can you do",
+        "what can i ask",
+        "how are you",
+        "help",
+        "hallo",
+        "danke",
+        "merci",
+        "bonjour",
+        "hola",
         "gracias",
     ];
     let plain: String = question.chars().filter(|c| c.is_alphanumeric() || c.is_whitespace()).collect();

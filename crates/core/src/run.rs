@@ -118,7 +118,7 @@ pub enum Hindrance {
 }
 
 /// What came of a step.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Outcome {
     /// Of [`Step::Gather`].
     Gathered(Result<Arc<Schema>, Hindrance>),

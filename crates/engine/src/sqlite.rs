@@ -8,6 +8,7 @@
 mod attacks;
 mod file;
 mod introspect;
+mod local;
 mod lock;
 mod refusal;
 mod stop;
@@ -28,6 +29,8 @@ use self::file::{DatabaseFile, State};
 use self::lock::House;
 use self::stop::{Stop, StopOnDrop};
 use crate::{Answer, Cancel, Engine, Error, Limits};
+
+pub use self::local::Local;
 
 /// Connections that are kept for the next query.
 const POOL: usize = 4;

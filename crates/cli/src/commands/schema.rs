@@ -1,8 +1,8 @@
 //! `querymend schema`: the tables a query is held against, as Querymend sees them.
 
 use clap::{Args, ValueEnum};
-use querymend_sql::schema::{Column, ForeignKey, Table, TableKind};
 use querymend_sql::Schema;
+use querymend_sql::schema::{Column, ForeignKey, Table, TableKind};
 use serde::Serialize;
 
 use crate::against::Against;
@@ -154,4 +154,3 @@ fn points_at(key: &ForeignKey) -> String {
     let inferred = if key.inferred { " (inferred)" } else { "" };
     one_line(&format!("-> {}.{columns}{inferred}", key.table))
 }
-

@@ -201,7 +201,7 @@ impl Run {
     fn plain_tables(&self) -> Vec<(String, Approved)> {
         let mut words: Vec<String> = self.attempts.iter().flat_map(|a| diff::normalise(&a.sql, self.dialect)).collect();
         words.iter_mut().for_each(|w| *w = w.trim_matches(['"', '`', '[', ']']).to_lowercase());
-        let spoken = |t: &&Table| !t.hidden && words.contains(&t.name.to_lowercase());
+        let spoken = |t: &&Table| words.contains(&t.name.to_lowercase());
         let plain = |t: &Table| {
             let parts = [t.schema.as_deref(), Some(t.name.as_str())];
             let name: Vec<String> = parts.into_iter().flatten().map(|p| self.dialect.quoted(p)).collect();

@@ -218,7 +218,8 @@ impl Run {
                     finding: classified.finding,
                     error_type: classified.error_type,
                 });
-                let hopeless = [ErrorType::PermissionDenied, ErrorType::ConnectionError].contains(&classified.error_type);
+                let hopeless =
+                    [ErrorType::PermissionDenied, ErrorType::ConnectionError].contains(&classified.error_type);
                 if self.settings.correction && !self.current.mended_after_refusal && !hopeless {
                     self.current.mended_after_refusal = true;
                     self.mend(Some(error));

@@ -27,7 +27,7 @@ pub(super) static STRATEGY: Strategy = Strategy {
 /// Tables that were not shown and have, or are, what is missing.
 fn unseen<'v>(trouble: &Trouble, view: &View<'v>) -> Vec<&'v Table> {
     let name = trouble.subject.as_str();
-    let fits = |t: &&Table| !view.shown.contains(&t.full_name()) && !t.hidden;
+    let fits = |t: &&Table| !view.shown.contains(&t.full_name());
     let has = |t: &&Table| t.name.eq_ignore_ascii_case(name) || t.column(name).is_some();
     view.schema.tables().iter().filter(fits).filter(has).collect()
 }

@@ -50,6 +50,11 @@ impl DatabaseFile {
         }
     }
 
+    /// No file: a name for messages about what is only in memory.
+    pub(super) fn in_memory(shown: &str) -> Self {
+        Self { shown: shown.to_string(), path: PathBuf::new() }
+    }
+
     pub(super) fn shown(&self) -> &str {
         &self.shown
     }

@@ -14,7 +14,8 @@ pub fn as_ddl(table: &Table, dialect: &Dialect) -> String {
     let mut items: Vec<String> = Vec::new();
     for column in &table.columns {
         let null = if column.nullable { "" } else { " NOT NULL" };
-        let line = format!("{} {}", name(&column.name), column.type_name.split_whitespace().collect::<Vec<_>>().join(" "));
+        let line =
+            format!("{} {}", name(&column.name), column.type_name.split_whitespace().collect::<Vec<_>>().join(" "));
         items.push(format!("{}{null}", line.trim_end()));
     }
     if !table.primary_key.is_empty() {
