@@ -48,7 +48,7 @@ pub struct ErrorRow {
 }
 
 /// The families of failure that retry policies speak of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum ErrorType {
