@@ -162,6 +162,15 @@ impl Config {
             let message = format!("`timeout` is {timeout}, which is more than `max_timeout`, {most}");
             return Err(ConfigError::value("circuit_breaker.timeout", message));
         }
+        for (field, time) in [
+            ("circuit_breaker.timeout", breaker.timeout),
+            ("budget.time", self.budget.time),
+            ("limits.time", self.limits.time),
+        ] {
+            if time.is_zero() {
+                return Err(ConfigError::value(field, "it must be more than no time".to_owned()));
+            }
+        }
         range::check_positive("tokens", self.budget.tokens).map_err(wrong("budget.tokens"))?;
         range::check_positive("cost_usd", self.budget.cost_usd).map_err(wrong("budget.cost_usd"))?;
         range::check_positive("rows", Some(self.limits.rows)).map_err(wrong("limits.rows"))?;

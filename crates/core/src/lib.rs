@@ -2,13 +2,9 @@
 //! within bounds.
 
 pub mod config;
-pub mod context;
 pub mod event;
 pub mod guard;
-pub mod prompts;
 pub mod records;
 pub mod retry;
-pub mod run;
-pub mod strategies;
 
 pub use event::{Answer, Event, Status, Stop};

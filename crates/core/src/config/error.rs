@@ -104,7 +104,7 @@ fn in_our_words(words: &str) -> &str {
     match words {
         "invalid boolean" => "it must be true or false",
         "invalid u32" | "invalid u64" => "it must be a whole number, not below 0",
-        "invalid f32" | "invalid f64" | "invalid floating point value" => "it must be a number",
+        "invalid floating point" => "it must be a number",
         "expected string scalar" => "it must be a text",
         "expected mapping start" => "it must hold fields of its own",
         _ => words.split_once(", set DuplicateKeyPolicy").map_or(words, |(words, _)| words),

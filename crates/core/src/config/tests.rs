@@ -143,6 +143,7 @@ fn l08_what_a_program_sets_is_checked_too() {
     check(Config::default().with_max_attempts(0), "self_correction.max_attempts", "1 to 10");
     check(Config::default().with_temperature(f32::NAN), "temperature", "0 to 2");
     check(Config::default().with_max_cost_usd(f64::NAN), "budget.cost_usd", "more than 0");
+    check(Config::default().with_max_time(Duration::ZERO), "budget.time", "no time");
     check(Config::default().with_database("x://a:b@c"), "database", "secrets");
     let breaker = BreakerSettings { success_threshold: 0, ..BreakerSettings::default() };
     check(Config::default().with_circuit_breaker(breaker), "circuit_breaker.success_threshold", "1 to 1000");

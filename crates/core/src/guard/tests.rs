@@ -21,9 +21,11 @@ impl Bench {
         let clock = Arc::new(ManualClock::new());
         let changes = Arc::new(Mutex::new(Vec::new()));
         let list = Arc::clone(&changes);
-        let breaker = Breaker::new("shop", settings)
-            .with_clock(clock.clone())
-            .on_change(Arc::new(move |change| list.lock().unwrap().push((change.from, change.to))));
+        let breaker = Breaker::new("shop", settings).with_clock(clock.clone()).on_change(Arc::new(move |change| {
+            // Gives other threads the chance to come first, which they must not.
+            std::thread::yield_now();
+            list.lock().unwrap().push((change.from, change.to));
+        }));
         Self { clock, changes, breaker }
     }
 

@@ -19,10 +19,7 @@ impl Moody {
         *self.says.lock().unwrap() = trouble;
     }
 
-    fn answer<T: Send>(&self, good: T) -> Answer<'_, T>
-    where
-        T: 'static,
-    {
+    fn answer<T: Send + 'static>(&self, good: T) -> Answer<'_, T> {
         Box::pin(async move {
             *self.asked.lock().unwrap() += 1;
             if self.hangs {
