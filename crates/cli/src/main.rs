@@ -12,7 +12,6 @@ mod refusal;
 mod render;
 mod sarif;
 mod table;
-mod trace;
 
 use std::process::ExitCode;
 

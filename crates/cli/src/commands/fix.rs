@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure};
 use crate::input::{self, Text};
 use crate::mend::{Broken, Judges, mend, words};
 use crate::out::Out;
-use crate::{render, trace};
+use crate::render;
 
 /// After so many tries the next one would fail too.
 const MOST_TRIES: u32 = 3;
@@ -289,7 +289,7 @@ impl<'r> Report<'r> {
             corrected_sql: if success { &repair.sql } else { "" },
             correction_applied: in_words(repair),
             success,
-            trace_id: trace::id(),
+            trace_id: querymend::trace_id(),
             status: repair.status,
             fixes: &repair.applied,
             findings: placed(&repair.findings, &repair.sql),

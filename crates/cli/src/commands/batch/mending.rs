@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::job::{Answer, Asked, Found, Job};
 use crate::failure::Failure;
 use crate::mend::{Broken, Judges, mend, words};
-use crate::trace;
+use querymend::trace_id;
 
 /// Mends every line.
 pub struct Mending {
@@ -70,7 +70,7 @@ impl Job for Mending {
             sql: repair.sql,
             fixes: repair.applied,
             findings: repair.findings.into_iter().map(Found::from).collect(),
-            trace_id: trace::id(),
+            trace_id: trace_id(),
         };
         Ok(Answer { outcome, body })
     }
@@ -82,7 +82,7 @@ impl Job for Mending {
             sql: sql.to_string(),
             fixes: Vec::new(),
             findings: Vec::new(),
-            trace_id: trace::id(),
+            trace_id: trace_id(),
         }
     }
 }

@@ -1,0 +1,360 @@
+//! Carries out the steps of a run: the only place that waits. It never chooses.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use querymend_engine::sqlite::Local;
+use querymend_engine::{Engine, Error as EngineTrouble, Limits};
+use querymend_model::{Error as ModelTrouble, Message, Model, Request, Stopped};
+use querymend_sql::schema::{Schema, Table};
+use querymend_sql::{
+    Applicability, Approved, Cell, Context, EngineError, Next, Repair, Request as Mending, Rows, Search, Stated,
+    classify, review,
+};
+use tokio::sync::OnceCell;
+
+use crate::config::Config;
+use crate::event::{Answer, Cost, Event, Problem, ProblemCode};
+use crate::guard::{Breakers, GuardedEngine, GuardedModel, Open};
+use crate::prompts;
+use crate::records::ErrorRecords;
+use crate::run::{Ask, Draft, Hindrance, Outcome, Run, Settings, Step};
+use crate::session::Session;
+use crate::trace;
+
+/// A value is looked up for this long at most: it only settles ties and doubts.
+const LOOKUP: Duration = Duration::from_millis(500);
+/// Values that a model is shown of a column.
+const SHOWN_VALUES: usize = 12;
+/// Rows that are fetched of each table for an analysis that runs here.
+const FETCHED_ROWS: usize = 50_000;
+/// Bytes of schema text where nothing is known about the model's window: about 6,000 tokens.
+const SCHEMA_BYTES: usize = 24_000;
+
+/// Stops a question from elsewhere. Clones share one flag.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel {
+    engine: querymend_engine::Cancel,
+    model: querymend_model::Cancel,
+}
+
+impl Cancel {
+    /// One that is not cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops every question that holds a clone of this one.
+    pub fn cancel(&self) {
+        self.engine.cancel();
+        self.model.cancel();
+    }
+
+    /// Whether [`Cancel::cancel`] was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.engine.is_cancelled()
+    }
+}
+
+/// A database, a model and a way of using them. Cheap to share; everything in it may be used from many threads at once.
+pub struct Querymend {
+    engine: GuardedEngine,
+    model: GuardedModel,
+    config: Config,
+    breakers: Breakers,
+    records: ErrorRecords,
+    schema: OnceCell<Arc<Schema>>,
+}
+
+impl Querymend {
+    /// Puts a database and a model behind circuit breakers.
+    pub fn new(engine: Arc<dyn Engine>, model: Arc<dyn Model>, config: Config) -> Self {
+        Self::guarded(engine, model, config.clone(), Breakers::new(config.circuit_breaker))
+    }
+
+    /// The same with breakers that others share.
+    pub fn guarded(engine: Arc<dyn Engine>, model: Arc<dyn Model>, config: Config, breakers: Breakers) -> Self {
+        Self {
+            engine: breakers.engine(engine),
+            model: breakers.model(model),
+            config,
+            breakers,
+            records: ErrorRecords::default(),
+            schema: OnceCell::new(),
+        }
+    }
+
+    /// How it is set.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The circuit breakers of the database and the model.
+    pub fn breakers(&self) -> &Breakers {
+        &self.breakers
+    }
+
+    /// What went wrong in each conversation.
+    pub fn records(&self) -> &ErrorRecords {
+        &self.records
+    }
+
+    /// The tables, read once.
+    pub async fn schema(&self) -> Result<Arc<Schema>, EngineTrouble> {
+        let read = || async { Ok(Arc::new(self.engine.schema().await?)) };
+        self.schema.get_or_try_init(read).await.cloned()
+    }
+
+    /// Begins a conversation.
+    pub fn session(&self) -> Session<'_> {
+        Session::new(self)
+    }
+
+    /// Answers one question.
+    pub async fn ask(&self, question: &str) -> Answer {
+        let ask = Ask { question: question.to_string(), ..Ask::default() };
+        self.ask_with(ask, &mut |_| {}, &Cancel::new()).await
+    }
+
+    /// Answers one question, and tells what happens on the way.
+    pub async fn ask_with(&self, ask: Ask, tell: &mut (dyn FnMut(&Event) + Send), cancel: &Cancel) -> Answer {
+        let settings = self.settings();
+        tell(&Event::Started {
+            trace_id: settings.trace_id.clone(),
+            question: prompts::clipped(&ask.question, 10_000).to_string(),
+            database: self.engine.name().to_string(),
+            model: self.model.name().to_string(),
+            dialect: settings.dialect.name,
+            max_attempts: settings.budget.max_attempts,
+        });
+        let began = Instant::now();
+        let mut driver = Driver { querymend: self, settings: settings.clone(), local: None, cancel };
+        let mut run = Run::new(ask, settings);
+        loop {
+            run.events().iter().for_each(&mut *tell);
+            if let (Step::Done, Some(answer)) = (run.step(), run.answer()) {
+                return answer.clone();
+            }
+            let left = driver.settings.budget.time_left(began.elapsed());
+            let outcome = driver.carry_out(run.step(), left, tell).await;
+            run.feed(outcome, began.elapsed());
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        let correction = &self.config.self_correction;
+        let window = self.model.limits().context;
+        Settings {
+            trace_id: trace::id(),
+            dialect: self.engine.dialect(),
+            policy: self.config.policy.clone(),
+            budget: self.config.budget(),
+            retry: self.config.retry_policy.clone(),
+            correction: correction.enabled,
+            fallback: correction.fallback,
+            ask_user: correction.ask_user,
+            variant: prompts::variant(&self.config.prompt).unwrap_or(&prompts::VARIANTS[0]),
+            temperature: self.config.temperature,
+            // Two thirds of the window, at some three bytes a token of DDL.
+            schema_bytes: window.map_or(SCHEMA_BYTES, |tokens| tokens as usize * 2),
+        }
+    }
+}
+
+struct Driver<'d> {
+    querymend: &'d Querymend,
+    settings: Settings,
+    local: Option<Local>,
+    cancel: &'d Cancel,
+}
+
+impl Driver<'_> {
+    async fn carry_out(&mut self, step: &Step, left: Duration, tell: &mut (dyn FnMut(&Event) + Send)) -> Outcome {
+        if self.cancel.is_cancelled() {
+            return self.cancelled(step);
+        }
+        match step {
+            Step::Gather => Outcome::Gathered(self.querymend.schema().await.map_err(engine_trouble)),
+            Step::Complete { messages, temperature } => {
+                Outcome::Completed(self.complete(messages, *temperature, left, tell).await)
+            }
+            Step::Mend { text, error } => Outcome::Mended(self.mend(text, error.as_ref()).await),
+            Step::Execute(query) => {
+                let mut limits = self.querymend.config.limits();
+                limits.time = limits.time.min(left.max(Duration::from_millis(1)));
+                Outcome::Executed(self.execute(query, &limits).await)
+            }
+            Step::Look(stated) => Outcome::Looked(self.look(stated).await),
+            Step::Fetch(tables) => Outcome::Fetched(self.fetch(tables).await),
+            Step::Done => self.cancelled(step),
+        }
+    }
+
+    fn cancelled(&self, step: &Step) -> Outcome {
+        match step {
+            Step::Gather => Outcome::Gathered(Err(Hindrance::Cancelled)),
+            Step::Complete { .. } => Outcome::Completed(Err(Hindrance::Cancelled)),
+            Step::Mend { .. } => Outcome::Mended(Err(Hindrance::Cancelled)),
+            Step::Fetch(_) => Outcome::Fetched(Err(Hindrance::Cancelled)),
+            Step::Look(_) => Outcome::Looked(Vec::new()),
+            Step::Execute(_) | Step::Done => Outcome::Executed(Err(Hindrance::Cancelled)),
+        }
+    }
+
+    /// The database that queries are put to now: the fetched rows, once there are any.
+    fn engine(&self) -> &dyn Engine {
+        match &self.local {
+            Some(local) => local,
+            None => &self.querymend.engine,
+        }
+    }
+
+    async fn complete(
+        &self,
+        messages: &[Message],
+        temperature: f32,
+        left: Duration,
+        tell: &mut (dyn FnMut(&Event) + Send),
+    ) -> Result<Draft, Hindrance> {
+        let mut request = Request::new(messages.to_vec()).temperature(temperature);
+        request.timeout = request.timeout.min(left.max(Duration::from_millis(1)));
+        let mut watch = |piece: &str| tell(&Event::Text { piece: piece.to_string() });
+        let reply = self.querymend.model.complete(&request, &mut watch, &self.cancel.model).await;
+        let reply = reply.map_err(|error| model_trouble(&error))?;
+        let usage = reply.usage;
+        let cost = Cost { input_tokens: usage.input, output_tokens: usage.output, usd: usage.cost_usd };
+        // Words of refusal are no query, and the critic says so.
+        let text = if reply.stopped == Stopped::Refused { String::new() } else { reply.text };
+        Ok(Draft { text, cost })
+    }
+
+    async fn mend(&self, text: &str, error: Option<&EngineError>) -> Result<Repair, Hindrance> {
+        let engine = self.engine();
+        let schema = self.schema().await.map_err(engine_trouble)?;
+        let context =
+            Context { schema: Some(&schema), dialect: engine.dialect(), policy: &self.settings.policy, question: None };
+        let said = error.map(|error| classify(engine.dialect(), error));
+        let apply = Applicability::Likely;
+        let mut search = Search::new(Mending { text, context, question: None, apply, error: said.as_ref() }, true);
+        loop {
+            match search.next() {
+                Next::Runs(query) => match engine.probe(&query).await {
+                    Ok(()) => search.runs(Ok(())),
+                    Err(EngineTrouble::Rejected(said)) => search.runs(Err(said)),
+                    Err(error) => return Err(engine_trouble(error)),
+                },
+                Next::Rows(query) => search.rows(self.lookup(&query, 1).await.map(|rows| !rows.is_empty())),
+                Next::Done(repair) => return Ok(*repair),
+            }
+        }
+    }
+
+    async fn schema(&self) -> Result<Arc<Schema>, EngineTrouble> {
+        match &self.local {
+            Some(local) => Ok(Arc::new(local.schema().await?)),
+            None => self.querymend.schema().await,
+        }
+    }
+
+    async fn execute(&self, query: &Approved, limits: &Limits) -> Result<Rows, Hindrance> {
+        self.engine().execute(query, limits, &self.cancel.engine).await.map_err(engine_trouble)
+    }
+
+    /// The first values of a short query; nothing if it takes long or fails.
+    async fn lookup(&self, query: &Approved, rows: usize) -> Option<Vec<String>> {
+        let limits = Limits { rows, time: LOOKUP, ..Limits::default() };
+        let rows = self.engine().execute(query, &limits, &self.cancel.engine).await.ok()?;
+        let text = |cell: &Cell| match cell {
+            Cell::Text(text) => text.clone(),
+            Cell::Integer(number) => number.to_string(),
+            _ => String::new(),
+        };
+        Some(rows.rows.iter().filter_map(|row| row.first().map(text)).collect())
+    }
+
+    /// Of the values that a query looks for, those that are not there, each with some that are.
+    async fn look(&self, stated: &[Stated]) -> Vec<(Stated, Vec<String>)> {
+        let Ok(schema) = self.schema().await else { return Vec::new() };
+        let dialect = self.engine().dialect();
+        let context = Context { schema: Some(&schema), dialect, policy: &self.settings.policy, question: None };
+        let mut absent = Vec::new();
+        for one in stated.iter().take(4) {
+            let table: Vec<String> = one.table.split('.').map(|part| dialect.quoted(part)).collect();
+            let (table, column) = (table.join("."), dialect.quoted(&one.column));
+            let value = one.value.replace('\'', "''");
+            let there = review(&format!("SELECT 1 FROM {table} WHERE {column} = '{value}' LIMIT 1"), &context);
+            let Ok(there) = there.approve() else { continue };
+            if self.lookup(&there, 1).await.is_none_or(|rows| !rows.is_empty()) {
+                continue;
+            }
+            // The same word in another case or with more around it comes first.
+            let word = value.to_lowercase().replace(['%', '_'], "");
+            let like = format!("lower({column}) LIKE '%{word}%'");
+            let mut held = Vec::new();
+            for condition in [like.as_str(), "1 = 1"] {
+                let sql = format!("SELECT DISTINCT {column} FROM {table} WHERE {condition} LIMIT {SHOWN_VALUES}");
+                if let Ok(query) = review(&sql, &context).approve() {
+                    held = self.lookup(&query, SHOWN_VALUES).await.unwrap_or_default();
+                }
+                held.retain(|v| !v.is_empty() && v.len() < 60);
+                if !held.is_empty() {
+                    break;
+                }
+            }
+            absent.push((one.clone(), held));
+        }
+        absent
+    }
+
+    async fn fetch(&mut self, tables: &[(String, Approved)]) -> Result<Arc<Schema>, Hindrance> {
+        let schema = self.querymend.schema().await.map_err(engine_trouble)?;
+        let limits = Limits { rows: FETCHED_ROWS, ..self.querymend.config.limits() };
+        let mut fetched: Vec<(&Table, Rows)> = Vec::new();
+        for (name, query) in tables {
+            let rows = self.execute(query, &limits).await?;
+            // A table of which only a part fits would give wrong sums.
+            if let Some(table) = schema.table(name).filter(|_| !rows.truncated) {
+                fetched.push((table, rows));
+            }
+        }
+        let loaded: Vec<(&Table, &Rows)> = fetched.iter().map(|(table, rows)| (*table, rows)).collect();
+        let local = Local::load(&loaded).map_err(engine_trouble)?;
+        let schema = local.schema().await.map_err(engine_trouble)?;
+        self.local = Some(local);
+        Ok(Arc::new(schema))
+    }
+}
+
+fn engine_trouble(error: EngineTrouble) -> Hindrance {
+    if let Some(open) = Open::in_engine_error(&error) {
+        return Hindrance::Gone(open.into());
+    }
+    match error {
+        EngineTrouble::Rejected(said) => Hindrance::Rejected(said),
+        EngineTrouble::TimedOut { after } => Hindrance::TimedOut(after),
+        EngineTrouble::Cancelled => Hindrance::Cancelled,
+        EngineTrouble::Unavailable { .. } | EngineTrouble::WrongDialect { .. } | EngineTrouble::Internal(_) => {
+            Hindrance::Gone(Problem {
+                code: ProblemCode::DatabaseUnavailable,
+                message: error.to_string(),
+                hint: error.hint().map(str::to_string),
+                retry_after_s: None,
+            })
+        }
+    }
+}
+
+fn model_trouble(error: &ModelTrouble) -> Hindrance {
+    if let Some(open) = Open::in_model_error(error) {
+        return Hindrance::Gone(open.into());
+    }
+    if *error == ModelTrouble::Cancelled {
+        return Hindrance::Cancelled;
+    }
+    Hindrance::Gone(Problem {
+        code: ProblemCode::ModelUnavailable,
+        message: error.to_string(),
+        hint: error.hint().map(str::to_string),
+        retry_after_s: error.retry_after().map(|wait| wait.as_secs_f64().ceil() as u64),
+    })
+}

@@ -1,0 +1,115 @@
+//! Past runs, as files: one line for each event, so that any run can be looked at again.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::event::Event;
+
+/// A folder of past runs. Only the newest are kept.
+pub struct Traces {
+    folder: PathBuf,
+    keep: usize,
+}
+
+impl Traces {
+    /// Keeps so many runs in a folder, which is made when the first is kept.
+    pub fn new(folder: impl Into<PathBuf>, keep: usize) -> Self {
+        Self { folder: folder.into(), keep }
+    }
+
+    /// Keeps a run. It is written beside first and then renamed, so that a run is either there or not.
+    pub fn save(&self, id: &str, events: &[Event]) -> io::Result<()> {
+        if self.keep == 0 || !is_id(id) {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.folder)?;
+        let unfinished = self.folder.join(format!("{id}.part"));
+        let mut file = io::BufWriter::new(private(&unfinished)?);
+        for event in events.iter().filter(|e| !matches!(e, Event::Text { .. })) {
+            serde_json::to_writer(&mut file, event)?;
+            file.write_all(b"\n")?;
+        }
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        fs::rename(&unfinished, self.path(id))?;
+        self.prune()
+    }
+
+    /// The events of a run, by its id or the beginning of it. Nothing if there is none, or several begin like this.
+    pub fn read(&self, id: &str) -> io::Result<Option<Vec<Value>>> {
+        let mut fits: Vec<String> = self.ids()?.into_iter().filter(|known| known.starts_with(id)).collect();
+        let (Some(id), true) = (fits.pop(), fits.is_empty() && !id.is_empty()) else { return Ok(None) };
+        let text = fs::read_to_string(self.path(&id))?;
+        Ok(Some(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
+    }
+
+    /// The ids of all runs that are kept, oldest first: they sort by time.
+    pub fn ids(&self) -> io::Result<Vec<String>> {
+        let files = match fs::read_dir(&self.folder) {
+            Ok(files) => files,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let name =
+            |file: io::Result<fs::DirEntry>| file.ok()?.file_name().to_str()?.strip_suffix(".jsonl").map(String::from);
+        let mut ids: Vec<String> = files.filter_map(name).filter(|id| is_id(id)).collect();
+        ids.sort();
+        Ok(ids)
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        self.folder.join(format!("{id}.jsonl"))
+    }
+
+    fn prune(&self) -> io::Result<()> {
+        let ids = self.ids()?;
+        for id in ids.iter().take(ids.len().saturating_sub(self.keep)) {
+            fs::remove_file(self.path(id)).ok();
+        }
+        Ok(())
+    }
+}
+
+/// Only the owner may read what was asked.
+fn private(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// The form that [`crate::trace_id`] gives: nothing that could lead out of the folder.
+fn is_id(id: &str) -> bool {
+    id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+mod tests {
+    use super::*;
+    use crate::event::Stage;
+
+    #[test]
+    fn q14_runs_are_kept_found_by_their_beginning_and_pruned() {
+        let folder = tempfile::tempdir().unwrap();
+        let traces = Traces::new(folder.path().join("runs"), 2);
+        assert_eq!(traces.ids().unwrap(), Vec::<String>::new());
+        let event = Event::Stage { stage: Stage::Generation, attempt: 1 };
+        let ids: Vec<String> = (0..3).map(|n| format!("0000000{n}-0000-7000-8000-000000000000")).collect();
+        for id in &ids {
+            traces.save(id, &[event.clone(), Event::Text { piece: "x".into() }]).unwrap();
+        }
+        assert_eq!(traces.ids().unwrap(), ids[1..]);
+        let events = traces.read("00000002").unwrap().unwrap();
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0]["stage"], "generation");
+        for unknown in ["00000000", "0000000", "", "../../etc/passwd"] {
+            assert!(traces.read(unknown).unwrap().is_none(), "{unknown}");
+        }
+        traces.save("../evil", &[event]).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
