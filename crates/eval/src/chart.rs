@@ -11,9 +11,11 @@ const GAP: f64 = 14.0;
 
 /// Colours with enough contrast on light and on dark pages. Series also differ by their names, which stand at the top.
 const STYLE: &str = "\
-text{font:13px system-ui,sans-serif;fill:#1f2328}.title{font-size:16px;font-weight:600}\
-.s0{fill:#57606a}.s1{fill:#0969da}.s2{fill:#1a7f37}.s3{fill:#9a6700}.axis{stroke:#8c959f;stroke-width:1}\
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.s0{fill:#9198a1}.s1{fill:#4493f8}.s2{fill:#3fb950}.s3{fill:#d29922}}";
+.qm-chart text{font:13px system-ui,sans-serif;fill:#1f2328}.qm-chart .title{font-size:16px;font-weight:600}\
+.qm-chart .s0{fill:#57606a}.qm-chart .s1{fill:#0969da}.qm-chart .s2{fill:#1a7f37}.qm-chart .s3{fill:#9a6700}\
+.qm-chart .axis{stroke:#8c959f;stroke-width:1}\
+@media(prefers-color-scheme:dark){.qm-chart text{fill:#e6edf3}.qm-chart .s0{fill:#9198a1}\
+.qm-chart .s1{fill:#4493f8}.qm-chart .s2{fill:#3fb950}.qm-chart .s3{fill:#d29922}}";
 
 /// Shares between 0 and 1, in groups of one bar for each series.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +36,7 @@ impl Chart {
         let height = TOP + legend + bars as f64 * BAR + self.groups.len() as f64 * GAP + 16.0;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
-             role=\"img\" aria-labelledby=\"title desc\">\n<title id=\"title\">{}</title>\n<desc id=\"desc\">{}</desc>\n\
+             role=\"img\" class=\"qm-chart\">\n<title>{}</title>\n<desc>{}</desc>\n\
              <style>{STYLE}</style>\n<text class=\"title\" x=\"16\" y=\"28\">{}</text>\n",
             escape(&self.title),
             escape(&self.in_words()),

@@ -79,6 +79,9 @@ impl<'de> Deserialize<'de> for Gold {
             fn visit_str<E>(self, query: &str) -> Result<Gold, E> {
                 Ok(Gold(vec![query.to_string()]))
             }
+            fn visit_unit<E>(self) -> Result<Gold, E> {
+                Ok(Gold::default())
+            }
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Gold, A::Error> {
                 let mut queries = Vec::new();
                 while let Some(query) = list.next_element()? {

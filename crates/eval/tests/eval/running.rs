@@ -59,6 +59,13 @@ async fn q12_results_of_something_else_are_left_alone() {
     assert!(error.downcast_ref::<Trouble>().is_some());
     assert_eq!(fs::read(&file).unwrap(), before);
 
+    // Two runs do not write into one file.
+    let held = fs::File::open(&file).unwrap();
+    held.lock().unwrap();
+    let error = run(&set, &good(), &options("one")).await.unwrap_err();
+    assert!(error.to_string().ends_with("is being written by another run"), "{error}");
+    drop(held);
+
     // Damage in the middle is no tear.
     let text = String::from_utf8(before).unwrap().replacen("{\"id\":\"a\"", "{\"id\":a", 1);
     fs::write(&file, &text).unwrap();
