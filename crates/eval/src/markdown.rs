@@ -1,0 +1,179 @@
+//! A report for people, as Markdown.
+
+use std::collections::BTreeMap;
+
+use crate::report::{cell, percent};
+use crate::{Metrics, Outcome, Record, Report, Skipped, Summary};
+
+/// More lines than these are not listed one by one: the CSV has them all.
+const MOST_LISTED: usize = 50;
+
+/// A table that is being written.
+struct Table {
+    lines: Vec<String>,
+}
+
+impl Table {
+    /// The first column holds words, the others figures, unless their name begins with a `<`.
+    fn new(title: &str, columns: &[&str]) -> Table {
+        let names: Vec<&str> = columns.iter().map(|name| name.trim_start_matches('<')).collect();
+        let sides = columns.iter().enumerate();
+        let sides: Vec<&str> =
+            sides.map(|(i, name)| if i == 0 || name.starts_with('<') { "---" } else { "---:" }).collect();
+        let mut lines = if title.is_empty() { Vec::new() } else { vec![format!("## {title}"), String::new()] };
+        lines.push(format!("| {} |", names.join(" | ")));
+        lines.push(format!("|{}|", sides.join("|")));
+        Table { lines }
+    }
+
+    fn row(&mut self, cells: &[&str]) {
+        let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
+        self.lines.push(format!("| {} |", cells.join(" | ")));
+    }
+
+    fn text(self) -> String {
+        self.lines.join("\n") + "\n"
+    }
+}
+
+impl Report {
+    /// Everything, for people.
+    pub fn markdown(&self) -> String {
+        let all = self.summary();
+        let mut parts =
+            vec![format!("# {}\n", cell(&self.title())), self.opening(), figures(&all.metrics), targets(&all)];
+        if !all.metrics.by_error_type.is_empty() {
+            parts.push(families(&all.metrics));
+        }
+        if !all.by_tag.is_empty() {
+            parts.push(groups(&all));
+        }
+        if !all.behaviour.is_empty() {
+            let counts: Vec<String> = all.behaviour.iter().map(|(name, count)| format!("{name} {count}")).collect();
+            parts.push(format!("Against what the set expects: {}.\n", counts.join(", ")));
+        }
+        if !all.spread.is_empty() {
+            parts.push(between_runs(&all));
+        }
+        let open: Vec<&Record> = self.records.iter().filter(|record| how(record).is_some()).collect();
+        if !open.is_empty() {
+            parts.push(open_questions(&open));
+        }
+        if !self.skipped.is_empty() {
+            parts.push(not_asked(&self.skipped));
+        }
+        parts.join("\n")
+    }
+
+    fn opening(&self) -> String {
+        let runs = if self.runs == 1 { "one run".to_string() } else { format!("{} runs", self.runs) };
+        let (answers, skipped) = (self.records.len(), self.skipped.len());
+        let mut text = format!("{answers} answers in {runs}; {skipped} questions could not be asked.\n");
+        if !self.is_complete() {
+            text += &format!("\n**Not complete**: {answers} of {} were asked.\n", self.of);
+        }
+        text
+    }
+}
+
+fn figures(m: &Metrics) -> String {
+    let of = |part: usize, whole: usize, rate: f64| format!("{part} of {whole} ({})", percent(rate));
+    let effectiveness = m.correction_effectiveness.map_or("nothing to correct".into(), |rate| {
+        format!("{} ({} of what failed at first)", m.corrected_success, percent(rate))
+    });
+    let mut table = Table::new("", &["what", "figure"]);
+    for (what, figure) in [
+        ("answered by the first draft", of(m.first_attempt_success, m.total, m.first_attempt_rate)),
+        ("answered after a correction", effectiveness),
+        ("not answered", m.final_failures.to_string()),
+        ("answered in all", percent(m.overall_success_rate)),
+        ("drafts for a question", format!("{:.2}", m.avg_attempts)),
+        ("first draft right (the rows of a gold query)", of(m.right_first, m.judged, m.right_first_rate)),
+        ("answer right", of(m.right, m.judged, m.right_rate)),
+        ("made right / made wrong on the way", format!("{} / {}", m.made_right, m.made_wrong)),
+        ("answered from plain rows", m.fallbacks.to_string()),
+        ("the world was in the way", m.troubles.to_string()),
+        ("model calls", m.llm_calls.to_string()),
+        ("tokens read / written", format!("{} / {}", m.input_tokens, m.output_tokens)),
+        ("cost", m.usd.map_or("unknown".to_string(), |usd| format!("${usd:.4}"))),
+        ("seconds for a question", format!("{:.2}", m.seconds_each())),
+    ] {
+        table.row(&[what, &figure]);
+    }
+    table.text()
+}
+
+fn targets(all: &Summary) -> String {
+    let mut table = Table::new("Targets", &["rate", "more than", "is", "<"]);
+    for target in &all.targets {
+        let value = target.value.map_or("nothing to correct".into(), percent);
+        let by = target.by.map_or(String::new(), |by| format!(" by {:+.1} points", by * 100.0));
+        let met = if target.met { "met" } else { "missed" };
+        table.row(&[target.name, &percent(target.above), &value, &format!("{met}{by}")]);
+    }
+    table.text()
+}
+
+fn families(m: &Metrics) -> String {
+    let mut table = Table::new("What failed at first", &["family", "count", "corrected", "rate", "drafts"]);
+    for (family, by) in &m.by_error_type {
+        let figures = [by.count.to_string(), by.corrected.to_string(), percent(by.rate), by.attempts.to_string()];
+        table.row(&[family, &figures[0], &figures[1], &figures[2], &figures[3]]);
+    }
+    table.text()
+}
+
+fn groups(all: &Summary) -> String {
+    let mut table = Table::new("By group", &["group", "answers", "first draft", "answered", "right"]);
+    for (tag, m) in &all.by_tag {
+        let (first, answered) = (percent(m.first_attempt_rate), percent(m.overall_success_rate));
+        table.row(&[tag, &m.total.to_string(), &first, &answered, &format!("{} of {}", m.right, m.judged)]);
+    }
+    table.text()
+}
+
+fn between_runs(all: &Summary) -> String {
+    let mut table = Table::new("Between runs", &["figure", "mean", "deviation", "lowest", "highest"]);
+    for (name, s) in &all.spread {
+        let [mean, deviation, min, max] = [s.mean, s.deviation, s.min, s.max].map(|figure| format!("{figure:.3}"));
+        table.row(&[name, &mean, &deviation, &min, &max]);
+    }
+    table.text()
+}
+
+/// What is to be said of a question; nothing where it was answered rightly.
+fn how(record: &Record) -> Option<&'static str> {
+    if record.outcome == Outcome::Failed {
+        Some("not answered")
+    } else if record.right == Some(false) {
+        Some("not right")
+    } else {
+        record.right.is_none().then_some("not judged")
+    }
+}
+
+fn open_questions(open: &[&Record]) -> String {
+    let mut table = Table::new("Not answered, not right, not judged", &["question", "run", "<how", "<why"]);
+    for record in open.iter().take(MOST_LISTED) {
+        let last = record.drafts.last().and_then(|draft| draft.error.clone());
+        let why = record.trouble.clone().or(record.unjudged.clone()).or(last).unwrap_or_default();
+        table.row(&[&record.id, &record.run.to_string(), how(record).unwrap_or_default(), &why]);
+    }
+    let more = open.len().saturating_sub(MOST_LISTED);
+    table.text() + &if more > 0 { format!("\n{more} more are in the CSV.\n") } else { String::new() }
+}
+
+/// By reason: a database that is not there stands for hundreds of questions.
+fn not_asked(skipped: &[Skipped]) -> String {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in skipped {
+        by_reason.entry(&one.reason).or_default().push(&one.id);
+    }
+    let mut table = Table::new("Could not be asked", &["why", "questions", "<which"]);
+    for (reason, ids) in by_reason {
+        let which = ids.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+        let more = if ids.len() > 3 { ", …" } else { "" };
+        table.row(&[reason, &ids.len().to_string(), &format!("{which}{more}")]);
+    }
+    table.text()
+}
