@@ -272,7 +272,7 @@ impl Driver<'_> {
         Some(rows.rows.iter().filter_map(|row| row.first().map(text)).collect())
     }
 
-    /// Of the values that a query looks for, those that are not there, each with some that are.
+    /// Of the values that a query looks for, those that are not there, each with those that are much like it.
     async fn look(&self, stated: &[Stated]) -> Vec<(Stated, Vec<String>)> {
         let Ok(schema) = self.schema().await else { return Vec::new() };
         let dialect = self.engine().dialect();
@@ -287,20 +287,15 @@ impl Driver<'_> {
             if self.lookup(&there, 1).await.is_none_or(|rows| !rows.is_empty()) {
                 continue;
             }
-            // The same word in another case or with more around it comes first.
+            // Only what is much like it helps: any other value would lead away from the question.
             let word = value.to_lowercase().replace(['%', '_'], "");
             let like = format!("lower({column}) LIKE '%{word}%'");
-            let mut held = Vec::new();
-            for condition in [like.as_str(), "1 = 1"] {
-                let sql = format!("SELECT DISTINCT {column} FROM {table} WHERE {condition} LIMIT {SHOWN_VALUES}");
-                if let Ok(query) = review(&sql, &context).approve() {
-                    held = self.lookup(&query, SHOWN_VALUES).await.unwrap_or_default();
-                }
-                held.retain(|v| !v.is_empty() && v.len() < 60);
-                if !held.is_empty() {
-                    break;
-                }
-            }
+            let sql = format!("SELECT DISTINCT {column} FROM {table} WHERE {like} LIMIT {SHOWN_VALUES}");
+            let mut held = match review(&sql, &context).approve() {
+                Ok(query) if !word.trim().is_empty() => self.lookup(&query, SHOWN_VALUES).await.unwrap_or_default(),
+                _ => Vec::new(),
+            };
+            held.retain(|v| !v.is_empty() && v.len() < 60);
             absent.push((one.clone(), held));
         }
         absent

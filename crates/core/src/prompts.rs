@@ -15,7 +15,8 @@ pub struct Variant {
     pub draft: &'static str,
 }
 
-/// The wordings that can be compared with each other.
+/// The wordings that can be compared with each other. The standard one leaves out what is peculiar about the dialect: a small
+/// model writes far worse queries with it (on 507 questions 51 % ran instead of 64 %), and the critic knows it anyway.
 pub static VARIANTS: &[Variant] = &[
     Variant { name: "standard", draft: include_str!("prompts/draft.md") },
     Variant { name: "careful", draft: include_str!("prompts/draft.careful.md") },
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(messages[0].text, "You translate questions into one SQLite query. Answer with SQL only.");
         assert_eq!(
             messages[1].text,
-            "CREATE TABLE orders (id INTEGER);\n\nDates are text.\n\nlarge means over 100\n\nQuestion: How many \
+            "CREATE TABLE orders (id INTEGER);\n\nlarge means over 100\n\nQuestion: How many \
              orders?\nSELECT count(*) FROM orders\n\nQuestion: And how many large ones?"
         );
     }

@@ -250,8 +250,8 @@ impl Run {
         }
         let nothing = is_empty(&rows);
         let looks = nothing && !self.current.stated.is_empty() && self.settings.correction && self.fell_back.is_none();
-        if self.kept.is_some() && nothing {
-            // It was asked again because nothing was found, and again nothing is.
+        if self.kept.is_some() && (nothing || !self.uses_shown_value()) {
+            // It was asked again because nothing was found. Only a query that looks for a value that is there is better.
             return self.keep();
         }
         if looks && self.attempt < self.settings.budget.max_attempts {
@@ -261,6 +261,16 @@ impl Run {
         } else {
             self.answered(rows);
         }
+    }
+
+    /// Whether the query looks for one of the values that the model was shown, and no longer speaks of the absent one.
+    fn uses_shown_value(&self) -> bool {
+        let shown = self.troubles.iter().flat_map(|t| &t.values);
+        let took = |(absent, held): &(Stated, Vec<String>)| {
+            let there = self.current.stated.iter().any(|s| held.contains(&s.value));
+            there && !self.current.sql.contains(&format!("'{}'", absent.value))
+        };
+        shown.clone().any(took)
     }
 
     pub(super) fn looked(&mut self, absent: Vec<(Stated, Vec<String>)>) {
