@@ -84,6 +84,8 @@ pub enum Grouping {
     AnyRow,
     /// It refuses, unless the primary key of the column's table is grouped.
     KeyDecides,
+    /// It refuses, unless that key is grouped, or WHERE and the joins make the column equal to a grouped one or a constant.
+    KeyOrEqualityDecides,
     /// It refuses.
     Refused,
 }
@@ -161,6 +163,8 @@ pub struct Dialect {
     pub strict_types: bool,
     /// A text literal takes the type of the column that it is compared with.
     pub literals_adapt: bool,
+    /// ROUND to a number of digits takes decimals, no floats.
+    pub rounds_decimals_only: bool,
     /// `1 / 2` is 0.
     pub integer_division: bool,
     /// What dividing by zero does.

@@ -10,6 +10,9 @@ use crate::review::{Approved, Context, Review, Stated, Verdict, review, review_r
 
 /// How many reviews one repair may cost.
 const MOST_REVIEWS: usize = 120;
+/// A long text costs more to review, so that it is reviewed less often: as many bytes in all, but at least so often.
+const MOST_BYTES: usize = 400_000;
+const FEWEST_REVIEWS: usize = 6;
 /// How many times the database is asked whether a column holds a value.
 const MOST_LOOKUPS: usize = 16;
 /// What a value that its column never holds adds to the doubt of a candidate: more than a place or two in the order.
@@ -149,7 +152,7 @@ impl<'r> Search<'r> {
         let steps = steps(&here.review, self.request.apply);
         let tied = self.connected && steps.len() > 1;
         for (code, fix, rank) in steps {
-            if self.reviews >= MOST_REVIEWS {
+            if self.reviews >= (MOST_BYTES / here.text.len().max(1)).clamp(FEWEST_REVIEWS, MOST_REVIEWS) {
                 break;
             }
             let text = apply(&here.review.source, &fix.edits);

@@ -243,7 +243,7 @@ fn c01_nothing_is_mended_into_a_question_that_was_none() {
         let dialect = Dialect::named(name).unwrap_or_else(|| panic!("{name}"));
         let context = Context { schema: None, dialect, policy: &policy, question: None };
         let apply = Applicability::Suggested;
-        let repair = repair(&Request { text: sql, context, question: None, apply }, None);
+        let repair = repair(&Request { text: sql, context, question: None, apply, error: None }, None);
         assert_ne!(repair.status, Status::Mended, "{name}: {sql}\nbecame {}", repair.sql);
         let review = review(&repair.sql, &context);
         assert_eq!(review.verdict(), Verdict::Refused, "{name}: {sql}\nbecame {}", repair.sql);

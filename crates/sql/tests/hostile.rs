@@ -4,7 +4,7 @@
 #![allow(clippy::panic, clippy::unwrap_used)]
 
 use querymend_sql::dialect::DIALECTS;
-use querymend_sql::{Context, Policy, Verdict, review};
+use querymend_sql::{Applicability, Context, Policy, Request, Schema, Status, Verdict, repair, review};
 
 fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
     format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
@@ -98,6 +98,49 @@ fn c01_every_input_gets_an_answer_in_every_dialect() {
                         sql.is_char_boundary(finding.span.start) && sql.is_char_boundary(finding.span.end),
                         "{name}: {finding:?}"
                     );
+                }
+            }
+        }
+    });
+    small_stack.unwrap().join().unwrap();
+}
+
+/// Texts that are slow to read, or whose faults are slow to mend: each fault's fixes read the text again, and each fix is
+/// reviewed. Were any of it to grow with the square of the text, these would not finish while somebody waits.
+fn slow_to_mend() -> Vec<(&'static str, String)> {
+    let extracts = vec!["EXTRACT(YEAR FROM order_date)"; 700].join(", ");
+    let joins = " JOIN customers ON orders.customer_id = customers.customer_id".repeat(300);
+    vec![
+        ("1,500 nested aggregates", format!("SELECT {} FROM orders", vec!["MAX(SUM(total))"; 1_500].join(", "))),
+        ("1,500 aggregates in each other", format!("SELECT {} FROM orders", nested("MAX(", "total", ")", 1_500))),
+        ("700 EXTRACTs", format!("SELECT {extracts} FROM orders")),
+        ("300 joins of one table", format!("SELECT customers.country FROM orders{joins}")),
+        ("5,000 open parentheses", format!("SELECT name FROM products WHERE {}", "(".repeat(5_000))),
+        ("2,000 WHERE", format!("SELECT name FROM products {}", "WHERE ".repeat(2_000))),
+        ("2,000 conditions behind WHERE", format!("SELECT name FROM products {}", "WHERE stock = 1 ".repeat(2_000))),
+        ("2,000 unknown columns", format!("SELECT {} FROM products", vec!["quantity"; 2_000].join(", "))),
+        ("2,000 divisions", format!("SELECT {} FROM products", vec!["DIVIDE(price, stock)"; 2_000].join(", "))),
+    ]
+}
+
+#[test]
+fn c01_what_is_slow_to_mend_is_given_up_in_time() {
+    let small_stack = std::thread::Builder::new().stack_size(2 << 20).spawn(|| {
+        let policy = Policy::default();
+        for dialect in DIALECTS {
+            let ddl = include_str!("pages/shop.sql").replace('"', &dialect.quote.to_string());
+            let schema = Schema::from_ddl(&ddl, dialect).unwrap();
+            let context = Context { schema: Some(&schema), dialect, policy: &policy, question: None };
+            for (name, text) in slow_to_mend() {
+                let apply = Applicability::Likely;
+                let request = Request { text: &text, context, question: None, apply, error: None };
+                let repair = repair(&request, None);
+                // The search may look at no more than a hundred and twenty candidates, so no more can have been applied.
+                assert!(repair.applied.len() <= 120, "{}: {name}: {} fixes", dialect.name, repair.applied.len());
+                let fixes: usize = review(&text, &context).findings.iter().map(|f| f.fixes.len()).sum();
+                assert!(fixes <= 400, "{}: {name}: {fixes} fixes are offered", dialect.name);
+                if repair.status == Status::Mended {
+                    assert!(review(&repair.sql, &context).is_clean(), "{}: {name}", dialect.name);
                 }
             }
         }

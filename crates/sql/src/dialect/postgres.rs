@@ -63,6 +63,7 @@ pub static POSTGRES: Dialect = Dialect {
     grouping: Grouping::KeyDecides,
     strict_types: true,
     literals_adapt: true,
+    rounds_decimals_only: true,
     integer_division: true,
     zero_division: ZeroDivision::Error,
     many_rows_error: true,

@@ -80,6 +80,7 @@ pub static PRESTO: Dialect = Dialect {
     grouping: Grouping::Refused,
     strict_types: true,
     literals_adapt: false,
+    rounds_decimals_only: false,
     integer_division: true,
     zero_division: ZeroDivision::Error,
     many_rows_error: true,

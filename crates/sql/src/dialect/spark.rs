@@ -57,6 +57,7 @@ pub static SPARK: Dialect = Dialect {
     grouping: Grouping::Refused,
     strict_types: false,
     literals_adapt: true,
+    rounds_decimals_only: false,
     integer_division: false,
     zero_division: ZeroDivision::Null,
     many_rows_error: true,

@@ -70,6 +70,7 @@ pub static SQLITE: Dialect = Dialect {
     grouping: Grouping::AnyRow,
     strict_types: false,
     literals_adapt: true,
+    rounds_decimals_only: false,
     integer_division: true,
     zero_division: ZeroDivision::Null,
     many_rows_error: false,

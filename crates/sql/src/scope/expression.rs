@@ -304,7 +304,9 @@ impl<'a> Resolver<'a> {
         required: bool,
         is_in: bool,
     ) {
-        if matches!(operator, BinaryOperator::And | BinaryOperator::Or) {
+        // Conditions that are joined tell nothing, unless one is a number.
+        let joins = matches!(operator, BinaryOperator::And | BinaryOperator::Or);
+        if joins && !left.1.kind.is_numeric() && !right.1.kind.is_numeric() {
             return;
         }
         self.facts.operations.push(Operation {

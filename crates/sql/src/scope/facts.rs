@@ -367,7 +367,7 @@ pub struct Facts<'a> {
     pub references: Vec<Reference<'a>>,
     /// All calls of functions.
     pub calls: Vec<Call<'a>>,
-    /// All binary operations.
+    /// All binary operations; AND and OR only where they join what is a number.
     pub operations: Vec<Operation<'a>>,
     /// All uses of table names.
     pub tables: Vec<TableUse<'a>>,

@@ -15,6 +15,9 @@ use crate::scope::Call;
 pub static RULE: Rule =
     Rule { code: "unknown-function", group: "names", page: include_str!("unknown_function.md"), check };
 
+/// For so many unknown functions the nearest known one is looked for.
+const MOST_COMPARED: usize = 20;
+
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let dialect = subject.context.dialect;
     for call in subject.facts.calls.iter().filter(|c| is_refused(c, subject)) {
@@ -28,13 +31,16 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         }
         out.push(finding);
     }
+    let first = out.len();
     for call in &subject.facts.calls {
         // A CAST that the grammar took for a call is `cast-syntax`'s.
         if call.lower == "cast" || !is_unknown(call, subject) || !known_elsewhere(call, subject).is_empty() {
             continue;
         }
         let name = &call.lower;
-        let near = nearest(name, dialect.functions.names().filter(|n| n.len() > 2));
+        // Thousands of names are compared: a query with this many unknown functions is helped by none of them.
+        let few = out.len() - first < MOST_COMPARED;
+        let near = few.then(|| nearest(name, dialect.functions.names().filter(|n| n.len() > 2))).flatten();
         // Where users can define functions and the schema does not list them, it may well exist.
         let may_exist = dialect.user_functions && !subject.context.schema.is_some_and(|s| s.lists_functions());
         let severity = if may_exist { Severity::Warning } else { Severity::Error };
@@ -52,7 +58,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             itself(dialect),
             near.map_or(String::new(), |n| format!("; the nearest is {n}"))
         ));
-        finding.fixes.extend(rephrase(call, subject));
+        if few && mend::worth_mending(subject, out) {
+            finding.fixes.extend(rephrase(call, subject));
+        }
         out.push(finding);
     }
 }

@@ -9,6 +9,9 @@ use crate::scope::Call;
 
 /// The fix of a call whose meaning is known and which the dialect can say.
 pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
+    if !mend::worth_mending(subject, &[]) {
+        return None;
+    }
     let (whole, spans) = mend::call(subject, subject.query.span(call.place))?;
     let arguments: Vec<&str> = spans.iter().map(|s| subject.query.text(*s).trim()).collect();
     let (phrase, arguments) = meaning(&call.lower, &arguments)?;
@@ -21,6 +24,9 @@ pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
 
 /// The fix of a call that the dialect has and this database lacks: another spelling of the dialect, or what every one has.
 pub(crate) fn say_otherwise(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
+    if !mend::worth_mending(subject, &[]) {
+        return None;
+    }
     let (whole, spans) = mend::call(subject, subject.query.span(call.place))?;
     let arguments: Vec<&str> = spans.iter().map(|s| subject.query.text(*s).trim()).collect();
     let (phrase, arguments) = meaning(&call.lower, &arguments)?;

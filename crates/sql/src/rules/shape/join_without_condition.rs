@@ -1,5 +1,7 @@
 #![doc = include_str!("join_without_condition.md")]
 
+use sqlparser::ast::BinaryOperator;
+
 use crate::finding::{Finding, Severity};
 use crate::rules::{Rule, Subject};
 use crate::scope::{Clause, Facts, JoinKind, SourceId};
@@ -19,6 +21,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             .operations
             .iter()
             .filter(|o| o.block == Some(id) && matches!(o.clause, Clause::On | Clause::Where))
+            .filter(|o| !matches!(o.operator, BinaryOperator::And | BinaryOperator::Or))
             .map(|o| o.left.touches | o.right.touches)
             .filter(|t| t.count_ones() > 1)
             .collect();

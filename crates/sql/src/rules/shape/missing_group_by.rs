@@ -46,7 +46,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             let mut finding = Finding::new("missing-group-by", severity, span, &name, message)
                 .advise(format!("Keep every aggregate, and add {written} to GROUP BY or aggregate it."));
             if !loose {
-                finding.fixes.extend(grouped(subject, id, written));
+                let equal = equal_to_a_key(subject, id, keys.clone(), (source, column));
+                finding.fixes.extend(grouped(subject, id, written, equal));
             }
             out.push(finding);
         }
@@ -98,13 +99,23 @@ fn fixed_by_keys(subject: &Subject<'_>, block: BlockId, exact: bool) -> Vec<(Sou
             fixed.extend(columns);
         }
     }
-    if subject.context.dialect.grouping == Grouping::Refused {
-        return fixed;
+    if matches!(subject.context.dialect.grouping, Grouping::AnyRow | Grouping::KeyOrEqualityDecides) {
+        follow_equality(facts, block, &mut fixed, &|_| true);
     }
+    fixed
+}
+
+/// Adds the columns that equality with one that is fixed, or with a constant, gives one value as well.
+fn follow_equality(
+    facts: &Facts<'_>,
+    block: BlockId,
+    fixed: &mut Vec<(SourceId, usize)>,
+    counts: &dyn Fn(Clause) -> bool,
+) {
     let equal: Vec<_> = facts
         .operations
         .iter()
-        .filter(|o| o.block == Some(block) && o.required && *o.operator == BinaryOperator::Eq)
+        .filter(|o| o.block == Some(block) && o.required && *o.operator == BinaryOperator::Eq && counts(o.clause))
         .collect();
     loop {
         let before = fixed.len();
@@ -117,7 +128,7 @@ fn fixed_by_keys(subject: &Subject<'_>, block: BlockId, exact: bool) -> Vec<(Sou
             }
         }
         if fixed.len() == before {
-            return fixed;
+            return;
         }
     }
 }
@@ -139,12 +150,29 @@ fn determined(subject: &Subject<'_>, fixed: &[(SourceId, usize)], source: Source
     table.is_unique(&names)
 }
 
+/// Whether each group has one value of a column, though the engine does not see it: grouping by it makes no more groups.
+fn equal_to_a_key(
+    subject: &Subject<'_>,
+    block: BlockId,
+    mut keys: Vec<(SourceId, usize)>,
+    column: (SourceId, usize),
+) -> bool {
+    if !subject.facts.blocks[block].grouped {
+        return false;
+    }
+    follow_equality(subject.facts, block, &mut keys, &|clause| matches!(clause, Clause::Where | Clause::On));
+    keys.contains(&column)
+}
+
 /// The column is added to GROUP BY, or GROUP BY is added with every bare column; every aggregate stays.
-fn grouped(subject: &Subject<'_>, block: BlockId, name: &str) -> Option<Fix> {
+fn grouped(subject: &Subject<'_>, block: BlockId, name: &str, equal: bool) -> Option<Fix> {
     let stops: Vec<Keyword> =
         mend::AFTER_FROM.iter().copied().filter(|k| !matches!(k, Keyword::WHERE | Keyword::GROUP)).collect();
     let end = mend::clause_end(subject, subject.facts.blocks[block].from, &stops)?;
     let text = if subject.facts.blocks[block].grouped { format!(", {name}") } else { format!(" GROUP BY {name}") };
-    let why = "every column that is not aggregated must be in GROUP BY";
-    Some(mend::replace(Span::new(end, end), text, Applicability::Likely, why))
+    let (sure, why) = match equal {
+        true => (Applicability::Safe, "it is equal to what is grouped already, so the groups stay the same"),
+        false => (Applicability::Likely, "every column that is not aggregated must be in GROUP BY"),
+    };
+    Some(mend::replace(Span::new(end, end), text, sure, why))
 }
