@@ -1,5 +1,6 @@
 //! One file for each command: its options, its help and what it does.
 
+pub mod ask;
 pub mod batch;
 pub mod check;
 pub mod completions;
@@ -9,3 +10,4 @@ pub mod explain;
 pub mod fix;
 pub mod run;
 pub mod schema;
+pub mod trace;
