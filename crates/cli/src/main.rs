@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{ask, check, completions, demo, dialects, explain, fix, run, schema, trace};
+use crate::commands::{ask, check, completions, demo, dialects, eval, explain, fix, run, schema, trace};
 use crate::failure::Exit;
 use crate::out::{Color, Out};
 
@@ -57,6 +57,7 @@ struct Querymend {
 enum Command {
     Ask(ask::AskQuestion),
     Trace(trace::ShowTrace),
+    Eval(eval::Eval),
     Check(check::Check),
     Fix(fix::Fix),
     Explain(explain::Explain),
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
     }
     let outcome = match &querymend.command {
         Command::Ask(ask) => ask::run(ask, &mut out),
+        Command::Eval(eval) => eval::run(eval, &mut out),
         Command::Trace(show) => trace::run(show, &mut out),
         Command::Check(check) => check::run(check, &mut out),
         Command::Fix(fix) => fix::run(fix, &mut out),

@@ -8,11 +8,12 @@ use crate::server::Server;
 /// Answers by the question, so that the order in which questions are asked does not matter.
 fn by_question() -> Server {
     Server::answering(Arc::new(|_, body| {
-        let asked = body["messages"][1]["content"].to_string();
+        let words = body["messages"][1]["content"].as_str().unwrap();
+        let asked = words.rsplit("Question:").next().unwrap();
         Some(match asked {
+            asked if asked.contains("thank") => "You are welcome.".into(),
             asked if asked.contains("customers") => "```sql\nSELECT count(*) FROM customers;\n```".into(),
             asked if asked.contains("electronics") => "SELECT id FROM products WHERE category = 'Electronics'".into(),
-            asked if asked.contains("thank") => "You are welcome.".into(),
             _ => "SELECT flavour FROM products".into(),
         })
     }))

@@ -6,6 +6,7 @@ mod ask_batch;
 mod bad_input;
 mod batch;
 mod check;
+mod eval;
 mod fix;
 mod others;
 mod run;
