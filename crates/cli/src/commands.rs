@@ -1,11 +1,14 @@
 //! One file for each command: its options, its help and what it does.
 
+pub mod ask;
 pub mod batch;
 pub mod check;
 pub mod completions;
 pub mod demo;
 pub mod dialects;
+pub mod eval;
 pub mod explain;
 pub mod fix;
 pub mod run;
 pub mod schema;
+pub mod trace;

@@ -36,6 +36,20 @@ pub fn sql(file: Option<&Path>, sql: Option<&str>) -> Result<Text, Failure> {
     }
 }
 
+/// The question that a command is about: the argument, or stdin where that is `-` or is left out.
+pub fn question(words: Option<&str>) -> Result<String, Failure> {
+    match words {
+        Some(words) if words != "-" => Ok(words.to_string()),
+        None if io::stdin().is_terminal() => {
+            Err(Failure::new("no question was asked").hint("write it in quotes, or pipe it in"))
+        }
+        _ => {
+            let bytes = all(io::stdin().lock()).map_err(|error| unreadable("<stdin>", &error))?;
+            utf8("<stdin>", bytes)
+        }
+    }
+}
+
 /// The text of a file.
 pub fn file(path: &Path) -> Result<Text, Failure> {
     let name = path.display().to_string();

@@ -1,33 +1,41 @@
 //! The `querymend` command: reads the options, calls the command, ends with its exit code.
 
 mod against;
+mod answer;
 mod commands;
 mod failure;
 mod input;
+mod interrupt;
 mod lines;
+mod logging;
 mod mend;
 mod nearest;
 mod out;
 mod refusal;
 mod render;
 mod sarif;
+mod setup;
+mod state;
+mod story;
 mod table;
+mod watch;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{check, completions, demo, dialects, explain, fix, run, schema};
+use crate::commands::{ask, check, completions, demo, dialects, eval, explain, fix, run, schema, trace};
 use crate::failure::Exit;
 use crate::out::{Color, Out};
 
-/// Querymend finds what is wrong with a SQL query before a database sees it, and runs only what cannot do harm
+/// Querymend answers questions from databases, mends the SQL on the way, and runs only what cannot do harm
 #[derive(Debug, Parser)]
 #[command(
     name = "querymend",
     version,
     after_help = "Examples:
   querymend demo
+  querymend ask --db querymend-demo.db --model ollama:qwen2.5-coder 'Which products cost more than 100?'
   querymend check --db querymend-demo.db --sql 'SELECT id, price FROM products'
   querymend explain unknown-column"
 )]
@@ -47,6 +55,9 @@ struct Querymend {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Ask(ask::AskQuestion),
+    Trace(trace::ShowTrace),
+    Eval(eval::Eval),
     Check(check::Check),
     Fix(fix::Fix),
     Explain(explain::Explain),
@@ -64,7 +75,13 @@ enum Command {
 fn main() -> ExitCode {
     let querymend = Querymend::parse();
     let mut out = Out::new(querymend.color, querymend.quiet, querymend.verbose);
+    if querymend.verbose {
+        logging::start(out.color_stderr);
+    }
     let outcome = match &querymend.command {
+        Command::Ask(ask) => ask::run(ask, &mut out),
+        Command::Eval(eval) => eval::run(eval, &mut out),
+        Command::Trace(show) => trace::run(show, &mut out),
         Command::Check(check) => check::run(check, &mut out),
         Command::Fix(fix) => fix::run(fix, &mut out),
         Command::Explain(explain) => explain::run(explain, &mut out),

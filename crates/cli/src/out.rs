@@ -62,6 +62,12 @@ impl Out {
         }
     }
 
+    /// Whether a line that changes while one looks on is welcome on stderr.
+    pub fn live(&self) -> bool {
+        let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
+        io::stderr().is_terminal() && !self.quiet && !self.verbose && !dumb
+    }
+
     /// Writes a piece of the result.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         if self.closed {

@@ -141,6 +141,20 @@ impl Querymend {
         }
     }
 
+    /// Says in a sentence or two what the rows of an answer say. There is nothing to say where there are none.
+    pub async fn summarise(&self, answer: &Answer, cancel: &Cancel) -> Result<Option<String>, Problem> {
+        let Some(rows) = &answer.rows else { return Ok(None) };
+        let messages = prompts::summarise(&answer.question, &prompts::rows(rows));
+        let request = Request::new(messages).temperature(self.config.temperature);
+        let reply = self.model.complete(&request, &mut |_| {}, &cancel.model).await;
+        match reply.map_err(|error| model_trouble(&error)) {
+            Ok(reply) => Ok(Some(reply.text.trim().to_string()).filter(|text| !text.is_empty())),
+            Err(Hindrance::Gone(problem)) => Err(problem),
+            // Nobody waits for it any more.
+            Err(_) => Ok(None),
+        }
+    }
+
     fn settings(&self) -> Settings {
         let correction = &self.config.self_correction;
         let window = self.model.limits().context;

@@ -4,6 +4,7 @@
 //! part is a message of the user in a conversation that goes on.
 
 use querymend_model::Message;
+use querymend_sql::{Cell, Rows};
 
 use crate::event::Feedback;
 
@@ -97,6 +98,27 @@ pub fn analyse(schema: &str, evidence: Option<&str>, question: &str) -> Vec<Mess
 /// The rows in words.
 pub fn summarise(question: &str, rows: &str) -> Vec<Message> {
     conversation(include_str!("prompts/summarise.md"), &[("question", question), ("rows", rows)])
+}
+
+/// Rows that are put into words: the first, with a word on how many there are.
+const MOST_ROWS: usize = 50;
+
+/// Rows as a model reads them: tabs between the cells, the first rows only.
+pub(crate) fn rows(rows: &Rows) -> String {
+    let cell = |cell: &Cell| match cell {
+        Cell::Null => "NULL".to_string(),
+        Cell::Boolean(value) => value.to_string(),
+        Cell::Integer(value) => value.to_string(),
+        Cell::Number(value) => value.to_string(),
+        Cell::Text(value) | Cell::Binary(value) => clipped(value, 200).replace(['\n', '\t'], " "),
+    };
+    let mut lines = vec![rows.columns.join("\t")];
+    lines.extend(rows.rows.iter().take(MOST_ROWS).map(|row| row.iter().map(cell).collect::<Vec<_>>().join("\t")));
+    if rows.rows.len() > MOST_ROWS || rows.truncated {
+        let more = if rows.truncated { "more than " } else { "" };
+        lines.push(format!("({more}{} rows in all)", rows.rows.len()));
+    }
+    lines.join("\n")
 }
 
 fn paragraph(text: &str) -> String {

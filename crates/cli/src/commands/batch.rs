@@ -21,6 +21,7 @@ use clap::Args;
 use querymend_sql::Policy;
 
 pub use self::checking::Checking;
+pub use self::desk::address;
 use self::desk::{Answers, Desk, LONGEST_LINE, Line};
 use self::job::Job;
 pub use self::mending::Mending;

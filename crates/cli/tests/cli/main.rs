@@ -1,12 +1,17 @@
 //! Runs the real command on real files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on must fail")]
 
+mod ask;
+mod ask_batch;
 mod bad_input;
 mod batch;
 mod check;
+mod eval;
 mod fix;
 mod others;
 mod run;
+mod server;
+mod trace;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -73,6 +78,11 @@ impl Place {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_querymend"));
         command.current_dir(self.folder.path()).args(arguments);
+        // Nothing of the user's own settings, and nothing into the user's own folders.
+        for name in ["QUERYMEND_MODEL", "QUERYMEND_DB", "HOME"] {
+            command.env_remove(name);
+        }
+        command.env("XDG_CONFIG_HOME", self.path("config")).env("XDG_STATE_HOME", self.path("state"));
         command.env_remove("NO_COLOR").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -121,8 +121,10 @@ fn completions_and_manual_know_the_commands() {
 fn every_command_has_help_with_examples() {
     let place = Place::new();
     let help = place.run(&["--help"]).stdout;
-    assert!(help.lines().next().unwrap().starts_with("Querymend finds what is wrong with a SQL query"), "{help}");
-    for command in ["check", "fix", "explain", "schema", "run", "demo", "dialects", "completions"] {
+    assert!(help.lines().next().unwrap().starts_with("Querymend answers questions from databases"), "{help}");
+    for command in
+        ["ask", "trace", "eval", "check", "fix", "explain", "schema", "run", "demo", "dialects", "completions"]
+    {
         assert!(help.contains(&format!("\n  {command}")), "{command}");
         let help = place.run(&[command, "--help"]).stdout;
         let examples = help.split_once("Examples:\n").unwrap().1;

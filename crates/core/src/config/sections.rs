@@ -82,11 +82,17 @@ impl From<Limits> for LimitsSection {
 }
 
 /// What is kept of past runs. A trace holds questions, queries and models' texts.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Trace {
     /// How many runs are kept; 0 keeps none.
     pub keep: u32,
     /// Where they are kept.
     pub folder: Option<PathBuf>,
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        Self { keep: 100, folder: None }
+    }
 }

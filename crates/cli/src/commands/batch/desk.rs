@@ -190,7 +190,7 @@ impl<J: Job> Desk<J> {
 }
 
 /// The address of a database whose path starts from the root folder.
-fn address(db: &str, root: &Path) -> String {
+pub fn address(db: &str, root: &Path) -> String {
     let path = db.strip_prefix("sqlite://").or_else(|| db.strip_prefix("sqlite:"));
     if path.is_none() && db.contains("://") {
         return db.to_string();

@@ -1,0 +1,113 @@
+//! `querymend ask`: a question in, rows out; what goes wrong on the way is mended.
+
+mod lines;
+
+use std::sync::Arc;
+
+use clap::Args;
+use querymend::{Ask, Cancel, Querymend, Status, Stop};
+
+pub use self::lines::Lines;
+use crate::failure::{Exit, Failure};
+use crate::out::Out;
+use crate::setup::{Asking, Database, runtime};
+use crate::watch::Watch;
+use crate::{answer, input, interrupt, state, story, table};
+
+/// Ask a question in plain words and print the rows that answer it
+#[derive(Debug, Args)]
+#[command(
+    name = "ask",
+    after_help = "Examples:
+  querymend ask --db shop.db --model ollama:qwen2.5-coder 'Which products cost more than 100?'
+  querymend ask --db shop.db --explain --evidence 'big means over 100' 'How many big orders are there?'
+  querymend ask --batch questions.jsonl --root data --out answers.jsonl
+
+Rows go to stdout, everything else to stderr. What was mended on the way is told in one line; --explain tells all of it.
+The lines of a batch are {\"id\", \"db\", \"question\", \"evidence\"?}; its runs are not kept for `querymend trace`.
+Exit codes: 0 answered, 1 given up, 2 could not be done, 130 stopped with Ctrl-C.
+A batch ends with 0 when every line was asked, whatever became of it."
+)]
+pub struct AskQuestion {
+    /// The question, or `-` for stdin [default: stdin when it is piped]
+    pub question: Option<String>,
+    #[command(flatten)]
+    pub database: Database,
+    #[command(flatten)]
+    pub asking: Asking,
+    /// What is known besides the question
+    #[arg(long, value_name = "TEXT", conflicts_with = "batch")]
+    pub evidence: Option<String>,
+    /// Also tell every attempt: SQL, findings, fixes, changes, what the model was told, the names in the query
+    #[arg(long, conflicts_with = "batch")]
+    pub explain: bool,
+    /// Also have the model say in a sentence what the rows say
+    #[arg(long, conflicts_with = "batch")]
+    pub summary: bool,
+    /// How rows are written; json is the whole answer with all attempts
+    #[arg(long, value_enum, default_value_t = table::Format::Table, conflicts_with = "batch")]
+    pub format: table::Format,
+    #[command(flatten)]
+    pub lines: Lines,
+}
+
+/// Does it.
+pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
+    let config = ask.asking.config()?;
+    if let Some(file) = &ask.lines.batch {
+        return lines::run(file, ask, &config, out);
+    }
+    let question = input::question(ask.question.as_deref())?;
+    let model = ask.asking.model(&config)?;
+    let engine = ask.database.open(&config)?;
+    let dialect = engine.dialect();
+    let runtime = runtime()?;
+    let querymend = Querymend::new(engine, model, config.clone());
+    let cancel = Cancel::new();
+    let mut watch = Watch::new(out);
+    let mut hear = |event: &_| watch.hear(event);
+    let asked = Ask { question, evidence: ask.evidence.clone(), ..Ask::default() };
+    let answered = interrupt::guarded(&runtime, &cancel, async {
+        let mut answer = querymend.ask_with(asked, &mut hear, &cancel).await;
+        let mut unsaid = None;
+        if ask.summary && answer.status == Status::Answered {
+            match querymend.summarise(&answer, &cancel).await {
+                Ok(text) => answer.text = text,
+                Err(problem) => unsaid = Some(problem.message),
+            }
+        }
+        (answer, unsaid)
+    });
+    let events = watch.end();
+    // What does not let itself be stopped must not keep the program.
+    runtime.shutdown_background();
+    let Some((answer, unsaid)) = answered else {
+        out.say("stopped");
+        return Ok(Exit::Interrupted);
+    };
+    state::keep(&config, &answer.trace_id, &events, out);
+    if ask.explain {
+        out.say(&story::tell(&story::kept(&events)));
+        out.say("");
+    }
+    if let Some(why) = unsaid {
+        out.note(&format!("note: the rows are not put into words: {why}"));
+    }
+    let exit = answer::write(&answer, ask.format, dialect, out)?;
+    let shown = ask.explain || answer.stop == Stop::Cancelled || config.trace.keep == 0;
+    if exit != Exit::Done && !shown && !answer.attempts.is_empty() {
+        out.note(&format!("note: `querymend trace {}` shows every attempt", answer.trace_id));
+    }
+    Ok(exit)
+}
+
+/// One database with the model, as every question of a batch or an evaluation asks it.
+pub fn shared(
+    address: &str,
+    database: &Database,
+    model: &Arc<dyn querymend_model::Model>,
+    config: &querymend::Config,
+) -> Result<Arc<Querymend>, Failure> {
+    let engine = database.open_at(address, config)?;
+    Ok(Arc::new(Querymend::new(engine, Arc::clone(model), config.clone())))
+}

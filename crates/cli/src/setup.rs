@@ -1,0 +1,180 @@
+//! Which model is asked about which database, and how: from options, the environment and `querymend.yaml`, in this order.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use querymend::Config;
+use querymend::config::ConfigError;
+use querymend::prompts::{VARIANTS, variant};
+use querymend_engine::{Engine, open};
+use querymend_model::{Model, Providers};
+use querymend_sql::Dialect;
+use tokio::runtime::Runtime;
+
+use crate::against::dialect;
+use crate::failure::Failure;
+use crate::input;
+
+/// The options that say which model is asked, and how often.
+#[derive(Debug, Clone, Args)]
+pub struct Asking {
+    /// Model that writes the SQL: provider:model, or http://HOST:PORT/v1#NAME [env: QUERYMEND_MODEL]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Configuration [default: querymend.yaml here, else in the user's configuration folder]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// House rules: tables and functions that may be used, comments, sizes (YAML or JSON)
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Drafts of one question, the first included [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub max_attempts: Option<u32>,
+    /// Run the first draft as it is: nothing is mended, and the model is not asked again
+    #[arg(long)]
+    pub no_correction: bool,
+    /// Do not fetch plain rows and analyse them here when the attempts are spent
+    #[arg(long)]
+    pub no_fallback: bool,
+    /// Wording of the question to the model
+    #[arg(long, value_name = "VARIANT", value_parser = wording)]
+    pub prompt: Option<String>,
+}
+
+/// The options that say which database is asked.
+#[derive(Debug, Clone, Args)]
+pub struct Database {
+    /// Database to ask: a SQLite file, or sqlite:PATH [env: QUERYMEND_DB]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["db_host", "db_port", "db_name", "db_user"])]
+    pub db: Option<String>,
+    /// Host of the database server, instead of --db; --dialect says what it speaks
+    #[arg(long, value_name = "HOST", requires = "dialect")]
+    pub db_host: Option<String>,
+    /// Port of the database server
+    #[arg(long, value_name = "PORT", requires = "db_host")]
+    pub db_port: Option<u16>,
+    /// Name of the database on the server
+    #[arg(long, value_name = "NAME", requires = "db_host")]
+    pub db_name: Option<String>,
+    /// User of the database server
+    #[arg(long, value_name = "USER", requires = "db_host")]
+    pub db_user: Option<String>,
+    /// Dialect of the database [default: the one that the database speaks]
+    #[arg(long, value_name = "NAME", value_parser = dialect)]
+    pub dialect: Option<&'static Dialect>,
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Failure::new(error.to_string()).hint(error.hint)
+    }
+}
+
+impl From<querymend_model::Error> for Failure {
+    fn from(error: querymend_model::Error) -> Self {
+        Failure { what: error.to_string(), hint: error.hint().map(str::to_string) }
+    }
+}
+
+impl Asking {
+    /// The configuration, with what the options change.
+    pub fn config(&self) -> Result<Config, Failure> {
+        let mut config = match &self.config {
+            Some(file) => Config::read(file)?,
+            None => Config::load()?,
+        };
+        if let Some(file) = &self.policy {
+            config.policy = input::policy(Some(file))?;
+        }
+        if let Some(attempts) = self.max_attempts {
+            config.self_correction.max_attempts = attempts;
+        }
+        if self.no_correction {
+            config.self_correction.enabled = false;
+        }
+        if self.no_correction || self.no_fallback {
+            config.self_correction.fallback = false;
+        }
+        if let Some(prompt) = &self.prompt {
+            config.prompt.clone_from(prompt);
+        }
+        wording(&config.prompt).map_err(|what| Failure::new(what).hint("change `prompt` in the configuration"))?;
+        Ok(config)
+    }
+
+    /// The model. Nothing is sent to it yet.
+    pub fn model(&self, config: &Config) -> Result<Arc<dyn Model>, Failure> {
+        let Some(spec) = self.model.clone().or_else(|| variable("QUERYMEND_MODEL")).or_else(|| config.model.clone())
+        else {
+            return Err(Failure::new("no model is configured").hint(
+                "name one with --model, in the variable QUERYMEND_MODEL or as `model` in querymend.yaml: \
+                 ollama:qwen2.5-coder, openai:gpt-4.1-mini (its key in OPENAI_API_KEY), or the address of a server, \
+                 http://127.0.0.1:8080/v1#name",
+            ));
+        };
+        let mut providers = Providers::builtin()?;
+        if let Some(file) = &config.providers {
+            providers = providers.and_file(file)?;
+        }
+        Ok(querymend_model::open(&spec, &providers)?)
+    }
+}
+
+impl Database {
+    /// The address of the database, if one is named.
+    pub fn address(&self, config: &Config) -> Option<String> {
+        let named = self.db.clone().or_else(|| self.composed());
+        named.or_else(|| variable("QUERYMEND_DB")).or_else(|| config.database.clone())
+    }
+
+    /// `dialect://user@host:port/name`. A password is never part of it: those come from where the engine looks for them.
+    fn composed(&self) -> Option<String> {
+        let (host, dialect) = (self.db_host.as_ref()?, self.dialect?);
+        let user = self.db_user.as_ref().map_or(String::new(), |user| format!("{user}@"));
+        let port = self.db_port.map_or(String::new(), |port| format!(":{port}"));
+        let name = self.db_name.as_ref().map_or(String::new(), |name| format!("/{name}"));
+        Some(format!("{}://{user}{host}{port}{name}", dialect.name))
+    }
+
+    /// The database.
+    pub fn open(&self, config: &Config) -> Result<Arc<dyn Engine>, Failure> {
+        if self.db_host.is_some() && self.dialect.is_some_and(|dialect| dialect.name == "sqlite") {
+            return Err(Failure::new("SQLite has no server").hint("name the file with --db"));
+        }
+        let Some(address) = self.address(config) else {
+            return Err(Failure::new("no database is named")
+                .hint("name one with --db, in the variable QUERYMEND_DB or as `database` in querymend.yaml"));
+        };
+        self.open_at(&address, config)
+    }
+
+    /// The database at an address. It must speak the dialect that was asked for.
+    pub fn open_at(&self, address: &str, config: &Config) -> Result<Arc<dyn Engine>, Failure> {
+        let engine = open(address)?;
+        let named = config.dialect.as_deref().and_then(Dialect::named);
+        if let Some(wanted) = self.dialect.or(named).filter(|wanted| wanted.name != engine.dialect().name) {
+            let (name, speaks) = (engine.name(), engine.dialect().name);
+            return Err(Failure::new(format!("{name} speaks {speaks}, not {}", wanted.name))
+                .hint("leave the dialect out, or name a database that speaks it"));
+        }
+        Ok(Arc::from(engine))
+    }
+}
+
+/// A variable that holds something.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+fn wording(name: &str) -> Result<String, String> {
+    let names: Vec<&str> = VARIANTS.iter().map(|variant| variant.name).collect();
+    let unknown = || format!("there is no wording `{name}`; there are {}", names.join(", "));
+    variant(name).map(|variant| variant.name.to_string()).ok_or_else(unknown)
+}
+
+/// Threads for waiting on models and databases, while this one listens to Ctrl-C.
+pub fn runtime() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(|error| Failure::new(format!("no thread can be started: {error}")))
+}

@@ -1,0 +1,37 @@
+//! Where the command keeps what outlives it: past runs, the history of chats, examples.
+
+use std::path::PathBuf;
+
+use querymend::event::Event;
+use querymend::{Config, Traces};
+
+use crate::failure::Failure;
+use crate::out::Out;
+
+/// `$XDG_STATE_HOME/querymend`, or `~/.local/state/querymend`.
+pub fn folder() -> Option<PathBuf> {
+    // The standard asks that a folder which is not absolute be ignored.
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || absolute("HOME").map(|home| home.join(".local").join("state"));
+    absolute("XDG_STATE_HOME").or_else(home).map(|state| state.join("querymend"))
+}
+
+/// Past runs, where there is a place for them.
+pub fn traces(config: &Config) -> Option<Traces> {
+    let folder = config.trace.folder.clone().or_else(|| folder().map(|state| state.join("runs")))?;
+    Some(Traces::new(folder, config.trace.keep as usize))
+}
+
+/// Keeps a run. That it cannot be kept is no reason to withhold the answer.
+pub fn keep(config: &Config, id: &str, events: &[Event], out: &Out) {
+    let kept = traces(config).map(|traces| traces.save(id, events));
+    if let Some(Err(error)) = kept {
+        out.note(&format!("note: the run cannot be kept for `querymend trace`: {error}"));
+    }
+}
+
+/// Nowhere to keep anything.
+pub fn nowhere() -> Failure {
+    Failure::new("there is no folder for past runs")
+        .hint("set HOME or XDG_STATE_HOME, or `trace.folder` in querymend.yaml")
+}

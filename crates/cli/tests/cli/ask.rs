@@ -1,0 +1,221 @@
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::server::Server;
+use crate::{Ended, Place};
+
+const ELECTRONICS: &str = "Show the id and the price of every product in the category Electronics.";
+
+fn ask(place: &Place, server: &Server, question: &str, more: &[&str]) -> Ended {
+    place.run(&[&["ask", "--db", "shop.db", "--model", &server.model, question], more].concat())
+}
+
+#[test]
+fn rows_go_to_stdout_and_what_is_said_about_them_to_stderr() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT count(*) AS n FROM customers"]);
+    let ended = ask(&place, &server, "How many customers are there?", &["--format", "csv"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "n\n60\n"), "{}", ended.stderr);
+    assert_eq!(ended.stderr, "1 row\nSQL: SELECT count(*) AS n FROM customers\nconfidence: high\n");
+    let ended = ask(&place, &server, "How many customers are there?", &["-q"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    assert!(ended.stdout.starts_with('┌'), "{}", ended.stdout);
+    // The request holds the tables, the question and what is known besides.
+    let ended = ask(&place, &server, "How many big orders are there?", &["--evidence", "big means over 100"]);
+    assert_eq!(ended.code, 0);
+    let request = server.heard().pop().unwrap().to_string();
+    for words in ["CREATE TABLE", "How many big orders are there?", "big means over 100"] {
+        assert!(request.contains(words), "{request}");
+    }
+}
+
+#[test]
+fn q14_a_failure_that_was_mended_is_not_seen() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT id, price FROM products WHERE category = 'Electronics'"]);
+    let ended = ask(&place, &server, ELECTRONICS, &["--format", "csv"]);
+    assert_eq!((ended.code, ended.stdout.lines().next()), (0, Some("product_id,price")), "{}", ended.stderr);
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(lines[2], "mended: 'id' → 'product_id'", "{}", ended.stderr);
+    assert!(lines[3].starts_with("confidence: ") && lines.len() == 4, "{}", ended.stderr);
+    for word in ["error", "no such column", "unknown-column", "attempt"] {
+        assert!(!ended.stderr.contains(word), "{}", ended.stderr);
+    }
+    assert_eq!(server.heard().len(), 1);
+}
+
+#[test]
+fn q11_c08_explain_tells_every_attempt() {
+    let place = Place::with_demo();
+    let server = Server::saying(&[
+        "SELECT p.flavour FROM products p",
+        "SELECT id, price FROM products WHERE category = 'Electronics'",
+    ]);
+    let ended = ask(&place, &server, ELECTRONICS, &["--explain", "--format", "csv"]);
+    assert_eq!((ended.code, ended.stdout.lines().next()), (0, Some("product_id,price")), "{}", ended.stderr);
+    for words in [
+        "attempt 1\n",
+        "SELECT p.flavour FROM products p",
+        "error[unknown-column]",
+        "  tables: products\n",
+        "  CTEs: none\n",
+        "  aliases: p = products\n",
+        "  allowed tables: all\n",
+        "attempt 2, strategy ",
+        "  told (unknown-column): ",
+        "  changed: 'id' → 'product_id'\n",
+        "ended: answered\n",
+    ] {
+        assert!(ended.stderr.contains(words), "{words:?} in {}", ended.stderr);
+    }
+    assert_eq!(server.heard().len(), 2);
+    // The log says the same, step by step.
+    let server = Server::saying(&["SELECT id, price FROM products WHERE category = 'Electronics'"]);
+    let ended = ask(&place, &server, ELECTRONICS, &["-v"]);
+    assert!(ended.stderr.contains("mended without the model") && ended.stderr.contains("'id' → 'product_id'"));
+}
+
+#[test]
+fn json_is_the_whole_answer() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT id FROM products LIMIT 1", "It is product 1."]);
+    let ended = ask(&place, &server, ELECTRONICS, &["--format", "json", "--summary"]);
+    let answer = ended.json();
+    assert_eq!((ended.code, &answer["status"]), (0, &serde_json::json!("answered")), "{}", ended.stderr);
+    assert_eq!(answer["attempts"][0]["sql"], "SELECT id FROM products LIMIT 1");
+    assert_eq!(answer["sql"], "SELECT product_id FROM products LIMIT 1");
+    assert_eq!(answer["text"], "It is product 1.");
+    assert_eq!(answer["metadata"]["llm_calls"], 1);
+}
+
+#[test]
+fn l08_correction_can_be_turned_off_by_option_and_by_file() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT id FROM products"]);
+    let ended = ask(&place, &server, ELECTRONICS, &["--no-correction"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: turn self-correction on"), "{}", ended.stderr);
+    assert_eq!(server.heard().len(), 1);
+    place.file(
+        "querymend.yaml",
+        format!("model: {}\ndatabase: shop.db\nself_correction: {{enabled: false}}\n", server.model),
+    );
+    assert_eq!(place.run(&["ask", ELECTRONICS]).code, 1);
+    place.file("other.yaml", format!("model: {}\ndatabase: shop.db\n", server.model));
+    assert_eq!(place.run(&["ask", "--config", "other.yaml", ELECTRONICS]).code, 0);
+    place.file("querymend.yaml", "self_correction: {max_attempts: 11}\n");
+    let ended = place.run(&["ask", ELECTRONICS]);
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("must be 1 to 10") && ended.stderr.contains("hint: "), "{}", ended.stderr);
+}
+
+#[test]
+fn what_cannot_be_mended_is_given_up() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT flavour FROM products"]);
+    let ended = ask(&place, &server, "Which flavours are there?", &["--no-fallback"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("error: no answer after 2 attempts: "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\nhint: ") && ended.stderr.contains("`querymend trace "), "{}", ended.stderr);
+}
+
+#[test]
+fn c01_what_would_change_data_is_held_back() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["DROP TABLE products"]);
+    let ended = ask(&place, &server, "How many products are there?", &["--no-fallback", "--explain"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("held back:\n    DROP TABLE products\n"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("error[writes-data]"), "{}", ended.stderr);
+    let counted = place.run(&["run", "--db", "shop.db", "--format", "csv", "--sql", "SELECT count(*) n FROM products"]);
+    assert_eq!(counted.stdout, "n\n40\n");
+}
+
+#[test]
+fn c06_a_remark_is_answered_in_words() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["You are welcome!\u{1b}[2J"]);
+    let ended = ask(&place, &server, "thank you", &[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "You are welcome!\\u{1b}[2J\n"), "{}", ended.stderr);
+}
+
+#[test]
+fn f02_a_server_is_named_by_its_parts_and_the_dialect_must_fit() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT 1"]);
+    let model = ["--model", server.model.as_str(), "How many?"];
+    let said = |arguments: &[&str]| {
+        let ended = place.run(&[&["ask"], arguments, &model[..]].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{}", ended.stderr);
+        ended.stderr
+    };
+    let all = ["--db-host", "h", "--db-port", "8080", "--db-name", "shop", "--db-user", "me"];
+    let stderr = said(&[&["--dialect", "presto"], &all[..]].concat());
+    assert!(stderr.contains("there is no engine for `presto://` addresses") && stderr.contains("hint: "), "{stderr}");
+    assert!(said(&all).contains("--dialect"));
+    assert!(said(&["--dialect", "sqlite", "--db-host", "h"]).contains("SQLite has no server"));
+    assert!(said(&["--db", "shop.db", "--dialect", "sparksql"]).contains("speaks sqlite, not spark"));
+    assert!(said(&["--db", "shop.db", "--dialect", "cobol"]).contains("there is no dialect `cobol`"));
+    assert!(said(&["--db", "shop.db", "--prompt", "rude"]).contains("there are standard, careful"));
+    assert_eq!(server.heard().len(), 0);
+    let ended = place.run(&[&["ask", "--db", "shop.db", "--dialect", "sqlite"], &model[..]].concat());
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+}
+
+#[test]
+fn without_a_model_or_a_database_the_ways_to_name_one_are_told() {
+    let place = Place::with_demo();
+    let ended = place.run(&["ask", "--db", "shop.db", "How many?"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (2, ""));
+    for way in ["error: no model is configured", "hint: ", "ollama:", "http://", "QUERYMEND_MODEL", "OPENAI_API_KEY"] {
+        assert!(ended.stderr.contains(way), "{}", ended.stderr);
+    }
+    let server = Server::saying(&["SELECT count(*) AS n FROM orders"]);
+    let ended = place.run(&["ask", "--model", &server.model, "How many?"]);
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("no database is named") && ended.stderr.contains("QUERYMEND_DB"));
+    let mut command = place.command(&["ask", "-q", "--format", "csv", "How many orders are there?"]);
+    command.env("QUERYMEND_MODEL", &server.model).env("QUERYMEND_DB", "shop.db");
+    assert!(String::from_utf8(command.output().unwrap().stdout).unwrap().starts_with("n\n"));
+    // The question may come from a pipe.
+    let ended =
+        place.run_with(&["ask", "--db", "shop.db", "--model", &server.model], "wie viele Bestellungen?".as_bytes());
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let ended = ask(&place, &server, " ", &[]);
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("the question is empty"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_model_that_is_down_is_said_to_be() {
+    let place = Place::with_demo();
+    let address = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}/v1#gone", listener.local_addr().unwrap())
+    };
+    let ended = place.run(&["ask", "--db", "shop.db", "--model", &address, "How many orders are there?"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("error: http://127.0.0.1:") && ended.stderr.contains("cannot be reached"));
+    assert!(ended.stderr.contains("\nhint: check that the server runs"), "{}", ended.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_a_model_that_hangs() {
+    let place = Place::with_demo();
+    let server = Server::hanging();
+    let arguments =
+        ["ask", "--db", "shop.db", "--format", "json", "--model", &server.model, "How many orders are there?"];
+    let child = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while server.heard().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the model was never asked");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let pressed = Instant::now();
+    assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(pressed.elapsed() < Duration::from_secs(5));
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(130), &b""[..]));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "stopped\n");
+}

@@ -1,0 +1,51 @@
+use crate::Place;
+use crate::server::Server;
+
+const QUESTION: &str = "Show the id and the price of every product in the category Electronics.";
+
+fn asked(place: &Place, question: &str) {
+    let server = Server::saying(&["SELECT id, price FROM products WHERE category = 'Electronics'"]);
+    let ended = place.run(&["ask", "--db", "shop.db", "--model", &server.model, question]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+}
+
+#[test]
+fn q14_the_trace_shows_what_the_answer_did_not() {
+    let place = Place::with_demo();
+    let ended = place.run(&["trace"]);
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", "0 runs\n"));
+    let ended = place.run(&["trace", "last"]);
+    assert_eq!((ended.code, ended.stderr.lines().next()), (2, Some("error: no run is kept")));
+    asked(&place, QUESTION);
+    asked(&place, "Which electronics are there?");
+
+    let listed = place.run(&["trace"]);
+    let lines: Vec<&str> = listed.stdout.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0].ends_with("answered  Which electronics are there?") && lines[1].ends_with(QUESTION), "{lines:?}");
+    let first = lines[1].split(' ').next().unwrap();
+    let told = place.run(&["trace", first]);
+    for words in [QUESTION, "attempt 1\n", "'id' → 'product_id'", "error[unknown-column]", "ended: answered"] {
+        assert!(told.stdout.contains(words), "{words} in {}", told.stdout);
+    }
+    assert!(place.run(&["trace", "last"]).stdout.contains("Which electronics are there?"));
+    let events = place.run(&["trace", first, "--format", "json"]).json();
+    assert_eq!((&events[0]["event"], &events[0]["question"]), (&"started".into(), &QUESTION.into()));
+    assert_eq!(place.run(&["trace", "--format", "json"]).json()[1]["id"], first);
+    let ended = place.run(&["trace", "ffff"]);
+    assert_eq!((ended.code, ended.stderr.lines().next()), (2, Some("error: no run `ffff` is kept")));
+    assert!(ended.stderr.contains("hint: `querymend trace` lists"));
+}
+
+#[test]
+fn l08_the_configuration_says_how_many_runs_are_kept_and_where() {
+    let place = Place::with_demo();
+    place.file("querymend.yaml", "trace: {keep: 1, folder: here}\n");
+    asked(&place, QUESTION);
+    asked(&place, QUESTION);
+    assert_eq!(std::fs::read_dir(place.path("here")).unwrap().count(), 1);
+    assert!(!place.path("state").exists());
+    place.file("querymend.yaml", "trace: {keep: 0}\n");
+    asked(&place, QUESTION);
+    assert!(!place.path("state").exists());
+}
