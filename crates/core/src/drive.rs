@@ -165,6 +165,7 @@ impl Querymend {
             budget: self.config.budget(),
             retry: self.config.retry_policy.clone(),
             correction: correction.enabled,
+            preflight: correction.preflight_validation,
             fallback: correction.fallback,
             ask_user: correction.ask_user,
             variant: prompts::variant(&self.config.prompt).unwrap_or(&prompts::VARIANTS[0]),
@@ -198,7 +199,11 @@ impl Driver<'_> {
                 limits.time = limits.time.min(left.max(Duration::from_millis(1)));
                 Outcome::Executed(self.execute(query, &limits).await)
             }
-            Step::Look(stated) => Outcome::Looked(self.look(stated).await),
+            Step::Look(stated) => {
+                let absent = self.look(stated).await;
+                // A lookup that was stopped says nothing about its value.
+                Outcome::Looked(if self.cancel.is_cancelled() { Err(Hindrance::Cancelled) } else { Ok(absent) })
+            }
             Step::Fetch(tables) => Outcome::Fetched(self.fetch(tables).await),
             Step::Done => self.cancelled(step),
         }
@@ -210,7 +215,7 @@ impl Driver<'_> {
             Step::Complete { .. } => Outcome::Completed(Err(Hindrance::Cancelled)),
             Step::Mend { .. } => Outcome::Mended(Err(Hindrance::Cancelled)),
             Step::Fetch(_) => Outcome::Fetched(Err(Hindrance::Cancelled)),
-            Step::Look(_) => Outcome::Looked(Vec::new()),
+            Step::Look(_) => Outcome::Looked(Err(Hindrance::Cancelled)),
             Step::Execute(_) | Step::Done => Outcome::Executed(Err(Hindrance::Cancelled)),
         }
     }

@@ -54,6 +54,8 @@ pub struct Settings {
     pub retry: RetryPolicy,
     /// Faults are mended and the model is asked again.
     pub correction: bool,
+    /// A query that is known to fail is held back; else the database has the first word. What is not harmless never passes.
+    pub preflight: bool,
     /// Once the attempts are spent, plain rows are fetched and analysed here.
     pub fallback: bool,
     /// A person may be asked to choose.
@@ -129,7 +131,7 @@ pub enum Outcome {
     /// Of [`Step::Execute`].
     Executed(Result<Rows, Hindrance>),
     /// Of [`Step::Look`]: the values that are absent, each with some that are there.
-    Looked(Vec<(Stated, Vec<String>)>),
+    Looked(Result<Vec<(Stated, Vec<String>)>, Hindrance>),
     /// Of [`Step::Fetch`]: the tables as they are here now.
     Fetched(Result<Arc<Schema>, Hindrance>),
 }
@@ -255,16 +257,16 @@ impl Run {
 
     /// Takes what came of the step, at a time since the run began. An outcome of another step changes nothing.
     pub fn feed(&mut self, outcome: Outcome, now: Duration) {
-        self.began = self.now;
-        self.now = now.max(self.now);
+        let before = (self.began, self.now);
+        (self.began, self.now) = (self.now, now.max(self.now));
         match (&self.step, outcome) {
             (Step::Gather, Outcome::Gathered(result)) => self.gathered(result),
             (Step::Complete { .. }, Outcome::Completed(result)) => self.completed(result),
             (Step::Mend { .. }, Outcome::Mended(result)) => self.mended(result),
             (Step::Execute(_), Outcome::Executed(result)) => self.executed(result),
-            (Step::Look(_), Outcome::Looked(absent)) => self.looked(absent),
+            (Step::Look(_), Outcome::Looked(result)) => self.looked(result),
             (Step::Fetch(_), Outcome::Fetched(result)) => self.fetched(result),
-            _ => {}
+            _ => (self.began, self.now) = before,
         }
     }
 }

@@ -14,6 +14,7 @@ use querymend_sql::schema::Schema;
 use querymend_sql::{Dialect, ErrorType, Finding, Stated};
 
 use crate::event::Feedback;
+use crate::retry::RetryStrategy;
 
 pub use ask_user::choices;
 
@@ -58,6 +59,8 @@ pub struct View<'v> {
     pub attempt: u32,
     /// How many there may be.
     pub of: u32,
+    /// What the policy says about failures of this kind.
+    pub policy: RetryStrategy,
 }
 
 /// A way to ask again.

@@ -7,11 +7,15 @@ use querymend_sql::{
     diff, review,
 };
 
+use super::steps::LONGEST_TEXT;
 use super::{Hindrance, Purpose, Run, Step};
 use crate::event::{Confidence, Correction, Event, Problem, ProblemCode, Stop};
 use crate::prompts;
+use crate::retry::RetryStrategy;
 use crate::strategies::{self, Trouble, View};
 
+/// How much is kept of what a critic or a database says: some repeat the whole query.
+const LONGEST_MESSAGE: usize = 1_000;
 /// Tables that are fetched whole for an analysis that runs here.
 const MOST_FETCHED: usize = 4;
 
@@ -23,7 +27,7 @@ impl Run {
             code: "engine-error".into(),
             subject: String::new(),
             error_type: ErrorType::Unknown,
-            message,
+            message: prompts::clipped(&message, LONGEST_MESSAGE).to_string(),
             from_database: true,
             findings: Vec::new(),
             values: Vec::new(),
@@ -130,23 +134,22 @@ impl Run {
         if !self.settings.correction {
             return self.give_up(Stop::CorrectionOff);
         }
-        match self.settings.retry.decide(trouble.error_type, alike + 1) {
+        let policy = match self.settings.retry.decide(trouble.error_type, alike + 1) {
             Err(stop) => return self.spent(stop),
             Ok(_) if same => return self.spent(Stop::SameError),
             Ok(_) if self.attempt >= self.settings.budget.max_attempts => return self.spent(Stop::AttemptsSpent),
-            Ok(_) => {}
-        }
+            Ok(policy) => policy,
+        };
         if let Some(stop) = self.settings.budget.spent(&self.cost, self.now) {
             return self.give_up(stop);
         }
-        self.ask_again(&trouble);
+        self.ask_again(&trouble, policy);
     }
 
     /// Asks the model again, in the first way that fits. Only now the counter moves.
-    fn ask_again(&mut self, trouble: &Trouble) {
-        let of = self.settings.budget.max_attempts;
-        let view =
-            View { schema: &self.schema, dialect: self.dialect, shown: &self.shown, attempt: self.attempt + 1, of };
+    fn ask_again(&mut self, trouble: &Trouble, policy: RetryStrategy) {
+        let (attempt, of) = (self.attempt + 1, self.settings.budget.max_attempts);
+        let view = View { schema: &self.schema, dialect: self.dialect, shown: &self.shown, attempt, of, policy };
         let strategy = strategies::choose(trouble, &view);
         let feedback = (strategy.tell)(trouble, &view);
         self.attempt += 1;
@@ -159,7 +162,8 @@ impl Run {
             confidence: Confidence::Medium,
             duration_ms: 0.0,
         });
-        if strategy.anew {
+        // A text that is far too long for a query is not sent back either.
+        if strategy.anew || trouble.sql.len() > LONGEST_TEXT {
             self.conversation.truncate(2);
             if let (Some(last), Some(told)) = (self.conversation.last_mut(), feedback.first())
                 && !last.text.ends_with(&told.text)
@@ -215,6 +219,8 @@ impl Run {
     pub(super) fn hindered(&mut self, hindrance: Hindrance) {
         let problem = |code, message: String, hint| Problem { code, message, hint, retry_after_s: None };
         match hindrance {
+            // It was only asked again to find more: what was found before is still an answer.
+            Hindrance::Gone(_) | Hindrance::TimedOut(_) | Hindrance::Rejected(_) if self.kept.is_some() => self.keep(),
             Hindrance::Cancelled => {
                 self.fail(Stop::Cancelled, problem(ProblemCode::Cancelled, "the question was cancelled".into(), None));
             }

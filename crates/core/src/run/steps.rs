@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use querymend_sql::schema::Schema;
 use querymend_sql::{
-    Approved, Cell, Context, EngineError, ErrorType, Finding, Repair, Review, Rows, Severity, Stated,
+    Approved, Cell, Context, EngineError, ErrorType, Extracted, Finding, Repair, Review, Rows, Severity, Stated,
     Status as Mending, Verdict, classify, dialect, diff, review,
 };
 
@@ -15,7 +15,7 @@ use crate::prompts;
 use crate::strategies::Trouble;
 
 /// How much of what a model wrote is kept in events.
-const LONGEST_TEXT: usize = 20_000;
+pub(super) const LONGEST_TEXT: usize = 20_000;
 
 impl Run {
     /// What cannot be a question is turned down before anything is asked.
@@ -105,7 +105,10 @@ impl Run {
             sql: prompts::clipped(&sql, LONGEST_TEXT).to_string(),
             approved: found.verdict() == Verdict::Approved,
             findings: found.findings.clone(),
-            extracted: found.extracted.clone(),
+            extracted: Extracted {
+                sql: prompts::clipped(&found.extracted.sql, LONGEST_TEXT).to_string(),
+                ..found.extracted.clone()
+            },
         });
         if let Some(last) = self.attempts.last() {
             let changes = diff::diff(&last.sql, &sql, self.dialect);
@@ -131,8 +134,9 @@ impl Run {
             return self.spent(Stop::SameSql);
         }
         let mendable = found.findings.iter().any(|f| f.severity == Severity::Error && !f.fixes.is_empty());
+        let unchecked = !self.settings.correction || !self.settings.preflight;
         match found.approve() {
-            Ok(query) if found.is_clean() || !self.settings.correction => {
+            Ok(query) if found.is_clean() || unchecked => {
                 self.note_wrapping(&found);
                 self.send(query, found);
             }
@@ -167,16 +171,19 @@ impl Run {
             Err(hindrance) => return self.hindered(hindrance),
         };
         let found = self.review(&repair.sql);
-        let changed = !diff::same(&repair.sql, &self.current.sql, self.dialect);
-        let sent_before = changed && self.seen.contains(&diff::normalise(&repair.sql, self.dialect));
+        let approved = found.approve();
+        // What would be sent is compared, and not what it is wrapped in.
+        let sql = approved.as_ref().map_or(repair.sql.as_str(), Approved::sql);
+        let changed = !diff::same(sql, &self.current.sql, self.dialect);
+        let sent_before = changed && self.seen.contains(&diff::normalise(sql, self.dialect));
         let refused = self.current.refusal.is_some();
         let usable = match repair.status {
             Mending::Mended => !sent_before && (changed || !refused),
             // The critic was wrong about it: the database would run it as it is.
-            Mending::Untouched => !refused,
+            Mending::Untouched => !sent_before && !refused,
             Mending::GaveUp | Mending::Refused => false,
         };
-        match found.approve() {
+        match approved {
             Ok(query) if usable => {
                 if !repair.applied.is_empty() {
                     self.note_mended(&repair);
@@ -186,7 +193,13 @@ impl Run {
             _ => {
                 let trouble = match self.current.refusal.take() {
                     Some(error) => self.refused(&error),
-                    None => self.held_back(&repair.findings),
+                    None if has_error(&repair.findings) => self.held_back(&repair.findings),
+                    // The database refused what rules made of it: the faults of the draft itself are what can be told.
+                    None => {
+                        let drafted = self.drafted.clone();
+                        let found = self.review(&drafted);
+                        self.held_back(&found.findings)
+                    }
                 };
                 self.trouble(trouble);
             }
@@ -273,7 +286,11 @@ impl Run {
         shown.clone().any(took)
     }
 
-    pub(super) fn looked(&mut self, absent: Vec<(Stated, Vec<String>)>) {
+    pub(super) fn looked(&mut self, result: Result<Vec<(Stated, Vec<String>)>, Hindrance>) {
+        let absent = match result {
+            Ok(absent) => absent,
+            Err(hindrance) => return self.hindered(hindrance),
+        };
         self.absent = absent.iter().map(|(stated, _)| stated.clone()).collect();
         let helpful: Vec<(Stated, Vec<String>)> = absent.into_iter().filter(|(_, held)| !held.is_empty()).collect();
         let Some((first, _)) = helpful.first() else { return self.keep() };
@@ -306,6 +323,10 @@ impl Run {
             Err(_) => self.give_up(self.fell_back.unwrap_or(Stop::AttemptsSpent)),
         }
     }
+}
+
+fn has_error(findings: &[Finding]) -> bool {
+    findings.iter().any(|f| f.severity == Severity::Error)
 }
 
 fn warnings(findings: Vec<Finding>) -> Vec<Finding> {

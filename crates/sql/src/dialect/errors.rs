@@ -96,7 +96,10 @@ impl ErrorType {
             "timed-out" => ErrorType::Timeout,
             "connection-failed" | "locked" | "not-a-database" => ErrorType::ConnectionError,
             "too-large" | "too-deep" => ErrorType::ResourceLimit,
-            _ => ErrorType::Unknown,
+            _ => match crate::rules::Rule::named(code).map(|rule| rule.group) {
+                Some("artefact" | "syntax") => ErrorType::SyntaxError,
+                _ => ErrorType::Unknown,
+            },
         }
     }
 }

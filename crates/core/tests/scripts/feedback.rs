@@ -1,0 +1,185 @@
+//! What a model is told when it is asked again, and that it is told in the same conversation.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use querymend::strategies::STRATEGIES;
+use querymend::{Config, Event, Querymend, Status};
+use querymend_model::{ModelLimits, Role, Script};
+
+use super::support::{Hooked, QUESTION, Shop, Told, ask, ask_engine, hopeless, listen, refusal, refusing};
+use querymend::Cancel;
+
+const GOOD: &str = "SELECT name FROM products";
+
+#[tokio::test]
+async fn f05_the_error_goes_back_in_the_same_conversation() {
+    let engine = Shop::new().hooked(refusing([refusal("the moon is full.")]));
+    let told = ask_engine(engine, ["```sql\nSELECT price FROM products\n```", GOOD], Config::default(), QUESTION).await;
+    assert_eq!(told.answer.status, Status::Answered);
+    let (first, second) = (&told.asked[0].messages, &told.asked[1].messages);
+    assert_eq!(first.iter().map(|m| m.role).collect::<Vec<_>>(), [Role::System, Role::User]);
+    assert_eq!(&second[..2], &first[..], "what was said before is said again, word by word");
+    assert_eq!(second.len(), 4);
+    assert_eq!((second[2].role, second[2].text.as_str()), (Role::Assistant, "SELECT price FROM products"));
+    assert_eq!(
+        (second[3].role, second[3].text.as_str()),
+        (Role::User, "The query failed: the moon is full.\nAnswer with the corrected query only.")
+    );
+
+    let told = ask([hopeless("flurb"), hopeless("blorp"), GOOD.into()], Config::default(), QUESTION).await;
+    let lengths: Vec<usize> = told.asked.iter().map(|r| r.messages.len()).collect();
+    assert_eq!(lengths, [2, 4, 6]);
+    assert_eq!(told.asked[2].messages[..4], told.asked[1].messages[..]);
+    assert!(told.message(1).text.starts_with("The query cannot be run.\n"), "the critic speaks, and not the database");
+}
+
+#[tokio::test]
+async fn q01_the_schema_is_linked_once_and_read_once() {
+    let shop = Shop::new();
+    let reads = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = reads.clone();
+    let (_kept, engine) = shop.hooked(move |call| {
+        if call == super::support::Call::Schema {
+            counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }
+        None
+    });
+    let lines = [hopeless("flurb"), hopeless("blorp"), GOOD.into(), GOOD.into()];
+    let querymend = Querymend::new(engine, Arc::new(Script::new(lines)), Config::default());
+    let (_, events) = listen(&querymend, QUESTION, &Cancel::new()).await;
+    let linked = events.iter().filter(|e| matches!(e, Event::Linked { .. })).count();
+    assert_eq!(linked, 1, "of three attempts");
+    listen(&querymend, QUESTION, &Cancel::new()).await;
+    assert_eq!(reads.load(std::sync::atomic::Ordering::SeqCst), 1, "of two questions");
+}
+
+/// One question for each way to ask again.
+async fn every_way() -> Vec<(&'static str, Told)> {
+    let config = Config::default;
+    let refused = |message: &str| Shop::new().hooked(refusing([refusal(message)]));
+    let mut all = Vec::new();
+    all.push(("start_over", ask(["I would rather not.", GOOD], config(), QUESTION).await));
+    let nowhere = "SELECT name FROM customers WHERE city = 'Atlantis'";
+    all.push(("show_values", ask([nowhere, GOOD], config(), QUESTION).await));
+    let large = "SELECT name FROM products";
+    all.push((
+        "timeout",
+        ask_engine(refused("string or blob too big"), [large, "SELECT price FROM products"], config(), QUESTION).await,
+    ));
+    all.push((
+        "aggregation",
+        ask(["SELECT count(*) FROM orders WHERE max(sum(order_id)) > 1", GOOD], config(), QUESTION).await,
+    ));
+    let ambiguous = refused("ambiguous column name: city");
+    all.push(("join", ask_engine(ambiguous, ["SELECT city FROM customers", GOOD], config(), QUESTION).await));
+    let two = config().with_max_attempts(3);
+    all.push(("simplify", ask([hopeless("flurb"), hopeless("blorp"), GOOD.into()], two, QUESTION).await));
+    all.push(("explain_findings", ask([hopeless("flurb"), GOOD.into()], config(), QUESTION).await));
+
+    // A model with a small window is shown part of the tables; the rest comes when it is missed.
+    let shop = Shop::new();
+    let script = Script::new(["SELECT stars FROM reviews", "SELECT name FROM customers"]);
+    let script = Arc::new(script.with_limits(ModelLimits { context: Some(200), output: None }));
+    let engine = Hooked { inner: shop.engine(), hook: Box::new(refusing([refusal("no such column: stars")])) };
+    let querymend = Querymend::new(Arc::new(engine), script.clone(), config());
+    let (answer, events) = listen(&querymend, "Which customers are there?", &Cancel::new()).await;
+    all.push(("widen_schema", Told { answer, events, asked: script.asked() }));
+    all
+}
+
+#[tokio::test]
+async fn q08_c09_every_way_to_ask_again_comes_of_a_script_and_names_its_kind() {
+    let all = every_way().await;
+    for (way, told) in &all {
+        assert_eq!(told.strategies().last(), Some(way), "{:?}", told.answer);
+        assert_eq!(told.answer.status, Status::Answered, "{way}: {:?}", told.answer);
+        let feedback = told.feedback();
+        assert!(feedback.iter().all(|(kind, text)| !kind.is_empty() && !text.is_empty()), "{way}: {feedback:?}");
+        assert!(!feedback.is_empty(), "{way}");
+        assert_eq!(told.answer.attempts.last().unwrap().strategy, *way);
+    }
+    let known: HashSet<&str> = STRATEGIES.iter().map(|s| s.name).collect();
+    assert_eq!(all.iter().map(|(way, _)| *way).collect::<HashSet<_>>(), known);
+
+    let says = |way: &str, words: &str| {
+        let (_, told) = all.iter().find(|(name, _)| *name == way).unwrap();
+        let message = &told.asked.last().unwrap().messages.last().unwrap().text;
+        assert!(message.contains(words), "{way}: {message}");
+    };
+    says("start_over", "Answer with one SQL query and nothing else.");
+    says("show_values", "customers.city never holds 'Atlantis'. Some of its values: '");
+    says("timeout", "Ask for less");
+    says("aggregation", "Keep every aggregate (COUNT, SUM, AVG, MIN, MAX); only add the missing columns to GROUP BY.");
+    says("join", "Keys: orders.customer_id = customers.customer_id");
+    says("simplify", "Write it more simply");
+    says("explain_findings", "There is no column flurb.");
+    says("widen_schema", "There is also reviews(review_id, product_id,");
+}
+
+#[tokio::test]
+async fn c04_each_fault_has_feedback_of_its_own_kind() {
+    for (draft, kind, words) in [
+        ("SELECT 1 FROM flurb", "unknown-table", "Tables: customers, products"),
+        ("SELECT flurb FROM products", "unknown-column", "Columns in reach"),
+        ("SELECT glorp(name) FROM products", "unknown-function", "glorp"),
+        ("DROP TABLE products", "writes-data", ""),
+        ("DELETE FROM products WHERE 1 = 1", "writes-data", ""),
+        ("SELECT load_extension('x')", "forbidden-function", "load_extension"),
+        ("SELECT name FROM products WHERE (((", "unfinished", "cut off"),
+        ("SELECT name FROM products WHERE = = 3", "syntax-error", ""),
+        ("SELECT count(*) FROM orders WHERE max(sum(order_id)) > 1", "aggregate-in-where", "HAVING"),
+    ] {
+        let told = ask([draft, GOOD], Config::default(), QUESTION).await;
+        assert_eq!(told.answer.status, Status::Answered, "{draft}: {:?}", told.answer);
+        let feedback = told.feedback();
+        let found = feedback.iter().find(|(k, _)| k == kind).unwrap_or_else(|| panic!("{draft}: {feedback:?}"));
+        assert!(found.1.contains(words), "{draft}: {found:?}");
+        assert!(told.message(1).text.contains(&found.1) || found.1.len() > 300, "{draft}: {:?}", told.message(1));
+    }
+}
+
+#[tokio::test]
+async fn c04_words_instead_of_a_query_are_forgotten() {
+    let drafts = ["I cannot do that.", "SELECT flurb FROM products", "", GOOD];
+    let told = ask(drafts, Config::default().with_max_attempts(4), QUESTION).await;
+    assert_eq!(told.answer.status, Status::Answered, "{:?}", told.answer);
+    assert_eq!(told.strategies(), ["start_over", "explain_findings", "start_over"]);
+    for request in [&told.asked[1], &told.asked[3]] {
+        assert_eq!(request.messages.len(), 2);
+        assert!(!request.messages[1].text.contains("cannot"));
+        let nagging = request.messages[1].text.matches("nothing else").count();
+        assert_eq!(nagging, 1, "it is said once");
+    }
+}
+
+#[tokio::test]
+async fn q11_what_the_model_changed_is_told_with_its_snippets() {
+    let told = ask([hopeless("flurb"), "SELECT price FROM products".into()], Config::default(), QUESTION).await;
+    let changes = told.events.iter().find_map(|e| match e {
+        Event::Changed { attempt, changes } => {
+            Some((*attempt, changes.iter().map(ToString::to_string).collect::<Vec<_>>()))
+        }
+        _ => None,
+    });
+    assert_eq!(changes, Some((2, vec!["'flurb' → 'price'".to_string()])));
+}
+
+#[tokio::test]
+async fn q02_a_person_is_asked_where_a_name_may_mean_several_things() {
+    let config = || Config::default().with_max_attempts(1).with_fallback(false);
+    // The database finds fault with every candidate, so none is taken.
+    let engine = || {
+        Shop::new().hooked(|call| {
+            let ambiguous = matches!(call, super::support::Call::Probe(_));
+            ambiguous.then(|| refusal("ambiguous column name: name"))
+        })
+    };
+    let draft = "SELECT name FROM customers, products";
+    let told = ask_engine(engine(), [draft], config().with_ask_user(true), QUESTION).await;
+    assert_eq!(told.answer.status, Status::AskUser, "{:?}", told.answer);
+    assert!(told.answer.choices.len() > 1, "{:?}", told.answer.choices);
+    assert!(told.answer.choices.iter().all(|c| c.contains("customers") || c.contains("products")));
+    let told = ask_engine(engine(), [draft], config(), QUESTION).await;
+    assert_eq!((told.answer.status, told.answer.choices.len()), (Status::GaveUp, 0), "nobody wants to be asked");
+}

@@ -1,0 +1,13 @@
+mod bad_databases;
+mod bad_models;
+mod bad_questions;
+mod budgets;
+mod conversation;
+mod ends;
+mod feedback;
+mod many;
+mod mending;
+mod policies;
+mod prompts;
+mod support;
+mod values;
