@@ -119,7 +119,12 @@ fn other_sources(reference: &Reference<'_>, owner: Option<SourceId>, subject: &S
                 + usize::from(like < 1.0)
                 + usize::from(!inner) * 3
                 + usize::from(reference.meaning == Meaning::UnknownQualifier) * 9;
-            ways.push(Way { fix: mend::replace(span, text, Applicability::Safe, why), doubt });
+            // In a condition each use has a partner of its own; elsewhere the same name means the same thing throughout.
+            let fix = match partner {
+                Some(_) => mend::replace(span, text, Applicability::Safe, why),
+                None => everywhere(reference, source, &text, Applicability::Safe, why, subject),
+            };
+            ways.push(Way { fix, doubt });
         }
     }
 }
@@ -211,6 +216,17 @@ fn everywhere(
     why: String,
     subject: &Subject<'_>,
 ) -> Fix {
+    let own = subject.facts.sources[source].block == reference.block;
+    let mut spans: Vec<Span> = if own { uses(reference, subject) } else { Vec::new() };
+    spans.push(subject.query.span(reference.place));
+    spans.sort_by_key(|s| s.start);
+    spans.dedup();
+    let edits = spans.into_iter().map(|span| Edit { span, text: text.to_string() }).collect();
+    Fix { edits, applicability, why }
+}
+
+/// Where else the block uses the same missing name, or one that a query around it answers for.
+pub(super) fn uses(reference: &Reference<'_>, subject: &Subject<'_>) -> Vec<Span> {
     let facts = subject.facts;
     let alike = |r: &&Reference<'_>| {
         let captured = matches!(r.meaning, Meaning::Column(s, _) if facts.sources[s].block != r.block);
@@ -218,12 +234,5 @@ fn everywhere(
             && r.qualifier.map(|q| &q.value) == reference.qualifier.map(|q| &q.value);
         r.block == reference.block && same && !r.wildcard && (r.meaning == reference.meaning || captured)
     };
-    let own = facts.sources[source].block == reference.block;
-    let mut spans: Vec<Span> =
-        facts.references.iter().filter(alike).filter(|_| own).map(|r| subject.query.span(r.place)).collect();
-    spans.push(subject.query.span(reference.place));
-    spans.sort_by_key(|s| s.start);
-    spans.dedup();
-    let edits = spans.into_iter().map(|span| Edit { span, text: text.to_string() }).collect();
-    Fix { edits, applicability, why }
+    facts.references.iter().filter(alike).map(|r| subject.query.span(r.place)).collect()
 }

@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{BinaryOperator, Expr, Spanned};
 
-use super::column_fixes::Way;
+use super::column_fixes::{Way, uses};
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::joins;
 use crate::mend;
@@ -37,7 +37,11 @@ pub(super) fn unjoined_tables(
         .collect();
     for table in schema.tables().iter().filter(|t| !present(t)) {
         let named = wanted.is_some_and(|w| table.name.eq_ignore_ascii_case(w));
-        let Some(column) = table.columns.iter().find(|c| likeness(name, &c.name) >= 0.98) else { continue };
+        let exact = table.columns.iter().find(|c| likeness(name, &c.name) >= 0.98);
+        // `order_status` is the `status` of `orders`.
+        let Some(column) = exact.or_else(|| table.columns.iter().find(|c| is_of(name, &table.name, &c.name))) else {
+            continue;
+        };
         let has_all = siblings.iter().all(|s| table.columns.iter().any(|c| likeness(s, &c.name) >= 0.98));
         if wanted.is_some() && !named && !has_all {
             continue;
@@ -47,7 +51,14 @@ pub(super) fn unjoined_tables(
         let among = among(reference, table, &joined, subject);
         let mut edits = joined.edits;
         let text = format!("{}.{}", joined.called, subject.context.dialect.quoted(&column.name));
-        edits.push(Edit { span: subject.query.span(reference.place), text });
+        // A qualified name stays wrong in its other places; so does one that the table spells otherwise.
+        let mut spans = vec![subject.query.span(reference.place)];
+        if reference.clause != Clause::On && (reference.qualifier.is_some() || exact.is_none()) {
+            spans.extend(uses(reference, subject));
+            spans.sort_by_key(|s| s.start);
+            spans.dedup();
+        }
+        edits.extend(spans.into_iter().map(|span| Edit { span, text: text.clone() }));
         if wanted.is_none() {
             edits.extend(joins_below(reference, table, subject));
         }
@@ -58,6 +69,7 @@ pub(super) fn unjoined_tables(
         // A condition of an earlier join cannot speak of a table that is joined behind it.
         let forward = 10 * usize::from(reference.clause == Clause::On);
         let doubt = forward
+            + 3 * usize::from(exact.is_none())
             + (2 + joined.doubt + 2 * missing_siblings)
                 .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties);
         let sure = !joined.inferred && !joined.multiplies && !joined.rivals;
@@ -124,6 +136,13 @@ fn among(reference: &Reference<'_>, table: &Table, joined: &mend::Joined, subjec
         Applicability::Likely,
         format!("`{}` is only filtered on, and joining it by {} would multiply rows", table.name, joined.path),
     ))
+}
+
+/// Whether a name is that of a table and one of its columns in a row.
+fn is_of(name: &str, table: &str, column: &str) -> bool {
+    let (name, column) = (name.to_lowercase(), column.to_lowercase());
+    let Some(owner) = name.strip_suffix(&column).map(|o| o.trim_end_matches('_')) else { return false };
+    column.len() > 2 && owner.len() > 2 && likeness(owner, table) >= 0.98
 }
 
 fn is_missing(meaning: &Meaning) -> bool {
