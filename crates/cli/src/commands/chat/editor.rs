@@ -36,10 +36,12 @@ impl Editor {
         let mut reedline = Reedline::create()
             .with_completer(Box::new(Names::of(schema)))
             .with_menu(ReedlineMenu::EngineCompleter(menu))
+            .with_quick_completions(true)
+            .with_partial_completions(true)
             .with_edit_mode(Box::new(Emacs::new(keys)))
             .with_validator(Box::new(Whole));
         // Without a history one can chat all the same.
-        let file = state::folder().map(|folder| folder.join("chat-history"));
+        let file = state::private("chat-history");
         if let Some(Ok(history)) = file.map(|file| FileBackedHistory::with_file(REMEMBERED, file)) {
             reedline = reedline.with_history(Box::new(history));
         }
