@@ -2,6 +2,7 @@
 
 pub mod ask;
 pub mod batch;
+pub mod chat;
 pub mod check;
 pub mod completions;
 pub mod demo;

@@ -3,6 +3,7 @@
 mod against;
 mod answer;
 mod commands;
+mod examples;
 mod failure;
 mod input;
 mod interrupt;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{ask, check, completions, demo, dialects, eval, explain, fix, run, schema, trace};
+use crate::commands::{ask, chat, check, completions, demo, dialects, eval, explain, fix, run, schema, trace};
 use crate::failure::Exit;
 use crate::out::{Color, Out};
 
@@ -56,6 +57,7 @@ struct Querymend {
 #[derive(Debug, Subcommand)]
 enum Command {
     Ask(ask::AskQuestion),
+    Chat(chat::Chat),
     Trace(trace::ShowTrace),
     Eval(eval::Eval),
     Check(check::Check),
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
     }
     let outcome = match &querymend.command {
         Command::Ask(ask) => ask::run(ask, &mut out),
+        Command::Chat(chat) => chat::run(chat, &mut out),
         Command::Eval(eval) => eval::run(eval, &mut out),
         Command::Trace(show) => trace::run(show, &mut out),
         Command::Check(check) => check::run(check, &mut out),

@@ -16,6 +16,19 @@ pub fn folder() -> Option<PathBuf> {
     absolute("XDG_STATE_HOME").or_else(home).map(|state| state.join("querymend"))
 }
 
+/// A file in the state folder that only its owner may read; it is made if it is not there.
+pub fn private(name: &str) -> Option<PathBuf> {
+    let folder = folder()?;
+    std::fs::create_dir_all(&folder).ok()?;
+    let path = folder.join(name);
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(&path).ok()?;
+    Some(path)
+}
+
 /// Past runs, where there is a place for them.
 pub fn traces(config: &Config) -> Option<Traces> {
     let folder = config.trace.folder.clone().or_else(|| folder().map(|state| state.join("runs")))?;

@@ -48,15 +48,7 @@ pub fn run(show: &ShowSchema, out: &mut Out) -> Result<Exit, Failure> {
     let tables = chosen(schema, &show.tables)?;
     match show.format {
         Format::Json => out.line(&pretty(&Tables { tables: &tables })?)?,
-        Format::Text => {
-            for (i, table) in tables.iter().enumerate() {
-                let gap = if i == 0 { "" } else { "\n" };
-                out.write(format!("{gap}{}", as_text(table)).as_bytes())?;
-            }
-            if tables.is_empty() {
-                out.note("there are no tables");
-            }
-        }
+        Format::Text => describe(&tables, out)?,
         Format::Ddl => {
             for table in tables {
                 out.write(querymend_sql::schema::as_ddl(table, known.dialect).as_bytes())?;
@@ -66,12 +58,25 @@ pub fn run(show: &ShowSchema, out: &mut Out) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Tables for people, one below the other.
+pub fn describe(tables: &[&Table], out: &mut Out) -> Result<(), Failure> {
+    for (i, table) in tables.iter().enumerate() {
+        let gap = if i == 0 { "" } else { "\n" };
+        out.write(format!("{gap}{}", as_text(table)).as_bytes())?;
+    }
+    if tables.is_empty() {
+        out.note("there are no tables");
+    }
+    Ok(())
+}
+
 #[derive(Serialize)]
 struct Tables<'s> {
     tables: &'s [&'s Table],
 }
 
-fn chosen<'s>(schema: &'s Schema, names: &[String]) -> Result<Vec<&'s Table>, Failure> {
+/// The tables of these names; all, if none is named.
+pub fn chosen<'s>(schema: &'s Schema, names: &[String]) -> Result<Vec<&'s Table>, Failure> {
     if names.is_empty() {
         return Ok(schema.tables().iter().collect());
     }

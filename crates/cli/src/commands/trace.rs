@@ -50,13 +50,13 @@ pub fn run(show: &ShowTrace, out: &mut Out) -> Result<Exit, Failure> {
         Some(file) => Config::read(file)?,
         None => Config::load()?,
     };
-    let traces = state::traces(&config).ok_or_else(state::nowhere)?;
-    let ids = traces.ids().map_err(|error| unreadable(&error))?;
     match &show.id {
-        None => list(&traces, &ids, show.format, out)?,
+        None => {
+            let (traces, ids) = kept(&config)?;
+            list(&traces, &ids, show.format, out)?;
+        }
         Some(id) => {
-            let id = if id == "last" { ids.last().unwrap_or(id) } else { id };
-            let events = one(&traces, id, &ids)?;
+            let events = find(&config, id)?;
             match show.format {
                 Format::Text => out.write(story::tell(&events).as_bytes())?,
                 Format::Json => out.line(&pretty(&events)?)?,
@@ -66,8 +66,16 @@ pub fn run(show: &ShowTrace, out: &mut Out) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The events of one run.
-fn one(traces: &Traces, id: &str, ids: &[String]) -> Result<Vec<Value>, Failure> {
+fn kept(config: &Config) -> Result<(Traces, Vec<String>), Failure> {
+    let traces = state::traces(config).ok_or_else(state::nowhere)?;
+    let ids = traces.ids().map_err(|error| unreadable(&error))?;
+    Ok((traces, ids))
+}
+
+/// The events of one run, by its id, the beginning of it, or `last`.
+pub fn find(config: &Config, id: &str) -> Result<Vec<Value>, Failure> {
+    let (traces, ids) = kept(config)?;
+    let id = if id == "last" { ids.last().map_or(id, String::as_str) } else { id };
     if let Some(events) = traces.read(id).map_err(|error| unreadable(&error))? {
         return Ok(events);
     }

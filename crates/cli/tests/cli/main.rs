@@ -5,6 +5,7 @@ mod ask;
 mod ask_batch;
 mod bad_input;
 mod batch;
+mod chat;
 mod check;
 mod eval;
 mod fix;

@@ -1,0 +1,228 @@
+//! `querymend chat`: questions one after the other, each of which sees those before it.
+
+mod editor;
+mod lines;
+
+use std::sync::Arc;
+
+use clap::Args;
+use querymend::{Cancel, Config, Event, Querymend, Session, Status};
+use querymend_sql::{Dialect, Schema};
+use tokio::runtime::Runtime;
+
+use self::lines::{Lines, Next};
+use crate::commands::schema::{chosen, describe};
+use crate::examples::{Example, Examples};
+use crate::failure::{Exit, Failure};
+use crate::out::Out;
+use crate::setup::{Asking, Database, runtime};
+use crate::watch::Watch;
+use crate::{answer, interrupt, state, story, table};
+
+/// What `/help` says.
+const HELP: &str = "\
+Ask in plain words. A question sees the ones before it; `reset` begins anew.
+  /sql             the query of the last answer
+  /explain         every attempt at the last question
+  /trace [ID]      the same of a run that is kept
+  /schema [TABLE]  the tables and their columns
+  /save            keep the last question and its query in examples.yaml of the state folder
+  /unsave          take back what was saved last
+  /reset           forget what was said (also: reset)
+  /help            this text
+  /quit            leave (also: quit, exit, Ctrl-D)
+Ctrl-C stops a question. A line that ends with \\ goes on in the next one.";
+
+/// The words that begin a command.
+const COMMANDS: [&str; 9] = ["/sql", "/explain", "/trace", "/schema", "/save", "/unsave", "/reset", "/help", "/quit"];
+
+/// Ask questions one after the other; each sees the ones before it
+#[derive(Debug, Args)]
+#[command(
+    name = "chat",
+    after_help = "Examples:
+  querymend chat --db shop.db --model ollama:qwen2.5-coder
+  printf 'How many orders are there?\\nAnd in 2024?\\n' | querymend chat --db shop.db --model ollama:qwen2.5-coder
+
+Rows go to stdout, everything else to stderr. /help lists the commands. When stdin is no terminal, each line of it is a
+question or a command.
+Exit codes: 0 left, 1 a question from a pipe was given up, 2 could not be done, 130 stopped with Ctrl-C."
+)]
+pub struct Chat {
+    #[command(flatten)]
+    pub database: Database,
+    #[command(flatten)]
+    pub asking: Asking,
+    /// How rows are written; json is the whole answer with all attempts
+    #[arg(long, value_enum, default_value_t = table::Format::Table)]
+    pub format: table::Format,
+}
+
+/// Does it.
+pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
+    let config = chat.asking.config()?;
+    let model = chat.asking.model(&config)?;
+    let engine = chat.database.open(&config)?;
+    let (name, dialect, asked) = (engine.name().to_string(), engine.dialect(), model.name().to_string());
+    let runtime = runtime()?;
+    let querymend = Querymend::new(engine, model, config.clone());
+    let schema = runtime.block_on(querymend.schema())?;
+    let mut lines = Lines::new(&schema)?;
+    if lines.interactive() {
+        out.note(&format!("{name}, asked with {asked}. /help lists the commands, Ctrl-D leaves."));
+    }
+    let mut talk = Talk {
+        session: querymend.session(),
+        config: &config,
+        runtime: &runtime,
+        schema,
+        dialect,
+        format: chat.format,
+        events: Vec::new(),
+        saved: Vec::new(),
+    };
+    let mut worst = Exit::Done;
+    let exit = loop {
+        let line = match lines.next(&runtime)? {
+            Next::Line(line) => line,
+            Next::Again => continue,
+            Next::Left => break worst,
+            Next::Stopped => break Exit::Interrupted,
+        };
+        match talk.hear(line.trim(), out) {
+            Ok(None) => break worst,
+            Ok(Some(exit)) if !lines.interactive() => worst = worse(worst, exit),
+            Ok(Some(_)) => {}
+            // The conversation goes on, whatever was in the way of one line.
+            Err(failure) => {
+                out.flush()?;
+                out.error(&failure);
+                if !lines.interactive() {
+                    worst = Exit::Failed;
+                }
+            }
+        }
+        out.flush()?;
+        if out.closed() {
+            break worst;
+        }
+    };
+    runtime.shutdown_background();
+    Ok(exit)
+}
+
+fn worse(a: Exit, b: Exit) -> Exit {
+    match (a, b) {
+        (Exit::Failed | Exit::Interrupted, _) => a,
+        (_, Exit::Done) => a,
+        _ => b,
+    }
+}
+
+/// A conversation and what it is about.
+struct Talk<'t> {
+    session: Session<'t>,
+    config: &'t Config,
+    runtime: &'t Runtime,
+    schema: Arc<Schema>,
+    dialect: &'static Dialect,
+    format: table::Format,
+    /// What happened during the last question.
+    events: Vec<Event>,
+    /// Questions that were saved in this chat.
+    saved: Vec<String>,
+}
+
+impl Talk<'_> {
+    /// Takes a line. Nothing comes back where it ends the conversation.
+    fn hear(&mut self, line: &str, out: &mut Out) -> Result<Option<Exit>, Failure> {
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        match (word, rest.trim()) {
+            ("", _) => {}
+            ("quit" | "exit" | "/quit" | "/exit", "") => return Ok(None),
+            ("reset" | "/reset", "") => {
+                self.session.reset();
+                self.events.clear();
+                out.note("what was said is forgotten");
+            }
+            ("/help", _) => out.say(HELP),
+            ("/sql", _) => out.line(&answer::printable(&self.last()?.1))?,
+            ("/explain", _) => self.explain(out)?,
+            ("/trace", "") => self.explain(out)?,
+            ("/trace", id) => {
+                let events = crate::commands::trace::find(self.config, id)?;
+                out.write(story::tell(&events).as_bytes())?;
+            }
+            ("/schema", names) => {
+                let names: Vec<String> = names.split_whitespace().map(str::to_string).collect();
+                describe(&chosen(&self.schema, &names)?, out)?;
+            }
+            ("/save", _) => self.save(out)?,
+            ("/unsave", _) => self.unsave(out)?,
+            (command, _) if command.starts_with('/') => {
+                return Err(Failure::new(format!("there is no command `{}`", crate::render::one_line(command)))
+                    .hint("/help lists those that there are"));
+            }
+            _ => return self.ask(line, out).map(Some),
+        }
+        Ok(Some(Exit::Done))
+    }
+
+    fn ask(&mut self, question: &str, out: &mut Out) -> Result<Exit, Failure> {
+        let cancel = Cancel::new();
+        let mut watch = Watch::new(out);
+        let mut hear = |event: &Event| watch.hear(event);
+        let session = &mut self.session;
+        let work = async { session.ask(question, &mut hear, &cancel).await.clone() };
+        let answered = interrupt::guarded(self.runtime, &cancel, work);
+        let events = watch.end();
+        let Some(answer) = answered else {
+            out.say("stopped");
+            return Ok(Exit::Interrupted);
+        };
+        state::keep(self.config, &answer.trace_id, &events, out);
+        self.events = events;
+        answer::write(&answer, self.format, self.dialect, out)
+    }
+
+    /// The last question that was answered with rows, and its query.
+    fn last(&self) -> Result<(String, String), Failure> {
+        let answered = self.session.turns().iter().rev().find(|turn| turn.status == Status::Answered);
+        let pair = answered.and_then(|turn| Some((turn.question.clone(), turn.sql.clone()?)));
+        pair.ok_or_else(|| Failure::new("no question was answered yet").hint("ask one first"))
+    }
+
+    fn explain(&self, out: &mut Out) -> Result<(), Failure> {
+        if self.events.is_empty() {
+            return Err(Failure::new("no question was asked yet").hint("ask one first"));
+        }
+        out.write(story::tell(&story::kept(&self.events)).as_bytes())
+    }
+
+    fn save(&mut self, out: &Out) -> Result<(), Failure> {
+        let (question, expected_sql) = self.last()?;
+        let example = Example { question, expected_sql };
+        if examples()?.save(&example)? {
+            out.note(&format!("saved: {}", crate::render::one_line(&example.question)));
+        } else {
+            out.note("this is saved already");
+        }
+        self.saved.retain(|question| *question != example.question);
+        self.saved.push(example.question);
+        Ok(())
+    }
+
+    fn unsave(&mut self, out: &Out) -> Result<(), Failure> {
+        let Some(question) = self.saved.pop() else {
+            return Err(Failure::new("nothing was saved in this chat").hint("/save keeps the last answer"));
+        };
+        examples()?.remove(&question)?;
+        out.note(&format!("no longer saved: {}", crate::render::one_line(&question)));
+        Ok(())
+    }
+}
+
+fn examples() -> Result<Examples, Failure> {
+    let folder = state::folder().ok_or_else(state::nowhere)?;
+    Ok(Examples::new(folder))
+}

@@ -1,0 +1,108 @@
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::server::Server;
+use crate::{Ended, Place};
+
+fn chat(place: &Place, server: &Server, lines: &str) -> Ended {
+    place.run_with(&["chat", "--db", "shop.db", "--format", "csv", "--model", &server.model], lines.as_bytes())
+}
+
+#[test]
+fn a_question_sees_the_ones_before_it_until_reset() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT count(*) AS n FROM customers"]);
+    let ended = chat(
+        &place,
+        &server,
+        "How many customers are there?\n\nHow many of them \\\n are German?\nreset\nHow many now?\nexit\nnever\n",
+    );
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "n\n60\nn\n60\nn\n60\n"), "{}", ended.stderr);
+    let heard: Vec<String> = server.heard().iter().map(ToString::to_string).collect();
+    assert_eq!(heard.len(), 3);
+    assert!(
+        heard[1].contains("How many customers are there?") && heard[1].contains("SELECT count(*) AS n FROM customers")
+    );
+    assert!(heard[1].contains("are German?"), "{}", heard[1]);
+    assert!(!heard[2].contains("How many customers are there?"), "{}", heard[2]);
+    // No prompt where nobody is there to be prompted.
+    assert!(!ended.stderr.contains("? ") && !ended.stdout.contains("\u{1b}"), "{}", ended.stderr);
+}
+
+#[test]
+fn c08_commands_show_what_is_behind_an_answer() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT id FROM products WHERE price > 1000"]);
+    let lines = "/sql\nWhich products cost more than 1000?\n/sql\n/explain\n/schema reviews\n/schema nowhere\n/trace last\n/nonsense\n/help\nquit\n";
+    let ended = chat(&place, &server, lines);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    for words in
+        ["error: no question was answered yet", "there is no table `nowhere`", "no command `/nonsense`", "/unsave"]
+    {
+        assert!(ended.stderr.contains(words), "{words} in {}", ended.stderr);
+    }
+    assert!(
+        ended.stdout.contains("\nSELECT product_id FROM products WHERE price > 1000\nquestion: "),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(ended.stdout.matches("  changed: 'id' → 'product_id'\n").count(), 2);
+    assert!(ended.stdout.contains("reviews\n  review_id "), "{}", ended.stdout);
+    // Words that only begin like a command are a question.
+    let before = server.heard().len();
+    chat(&place, &server, "exit codes of which orders\n");
+    assert_eq!(server.heard().len(), before + 1);
+}
+
+#[test]
+fn f09_pairs_are_saved_once_and_taken_back() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT count(*) AS n FROM orders"]);
+    let file = place.path("state/querymend/examples.yaml");
+    let ended = chat(&place, &server, "/save\nHow many orders are there?\n/save\n/save\n/quit\n");
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("saved: How many orders are there?\nthis is saved already\n"), "{}", ended.stderr);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(text.matches("question:").count(), 1, "{text}");
+    assert!(text.contains("expected_sql: SELECT count(*) AS n FROM orders"), "{text}");
+    let ended = chat(&place, &server, "/unsave\nHow many orders are there?\n/save\n/unsave\n");
+    assert!(
+        ended.stderr.contains("nothing was saved in this chat") && ended.stderr.contains("no longer saved: How many")
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "");
+}
+
+#[test]
+fn a_question_that_fails_leaves_the_conversation_going() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT flavour FROM products", "SELECT flavour FROM products", "SELECT 1 AS one"]);
+    let ended = place.run_with(
+        &["chat", "--db", "shop.db", "--no-fallback", "--format", "csv", "--model", &server.model],
+        b"Which flavours are there?\nHow many orders?\n",
+    );
+    assert_eq!((ended.code, ended.stdout.as_str()), (1, "one\n1\n"), "{}", ended.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_the_question_and_not_the_chat() {
+    let place = Place::with_demo();
+    let server = Server::answering(std::sync::Arc::new(|n, _| (n > 0).then(|| "SELECT 1 AS one".to_string())));
+    let arguments = ["chat", "--db", "shop.db", "--format", "csv", "--model", &server.model];
+    let mut child = place.command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(b"How many orders are there?\n").unwrap();
+    let begun = Instant::now();
+    while server.heard().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the model was never asked");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    pipe.write_all(b"How many products are there?\n").unwrap();
+    drop(pipe);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "one\n1\n");
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("stopped\n"));
+    assert_eq!(output.status.code(), Some(130));
+}
