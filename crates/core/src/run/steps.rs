@@ -140,8 +140,8 @@ impl Run {
                 self.note_wrapping(&found);
                 self.send(query, found);
             }
-            // What does not parse may be mended; what writes, or reads what it may not, goes back to the model.
-            approved if self.settings.correction && (approved.is_ok() || mendable) => self.mend(None),
+            // Where no rule has a fix, a search would find none either.
+            _ if self.settings.correction && mendable => self.mend(None),
             _ => self.trouble(self.held_back(&found.findings)),
         }
     }
@@ -170,27 +170,14 @@ impl Run {
             Ok(repair) => repair,
             Err(hindrance) => return self.hindered(hindrance),
         };
-        let found = self.review(&repair.sql);
-        let approved = found.approve();
-        // What would be sent is compared, and not what it is wrapped in.
-        let sql = approved.as_ref().map_or(repair.sql.as_str(), Approved::sql);
-        let changed = !diff::same(sql, &self.current.sql, self.dialect);
-        let sent_before = changed && self.seen.contains(&diff::normalise(sql, self.dialect));
-        let refused = self.current.refusal.is_some();
-        let usable = match repair.status {
-            Mending::Mended => !sent_before && (changed || !refused),
-            // The critic was wrong about it: the database would run it as it is.
-            Mending::Untouched => !sent_before && !refused,
-            Mending::GaveUp | Mending::Refused => false,
-        };
-        match approved {
-            Ok(query) if usable => {
+        match self.usable(&repair) {
+            Some((query, found)) => {
                 if !repair.applied.is_empty() {
                     self.note_mended(&repair);
                 }
                 self.send(query, found);
             }
-            _ => {
+            None => {
                 let trouble = match self.current.refusal.take() {
                     Some(error) => self.refused(&error),
                     None if has_error(&repair.findings) => self.held_back(&repair.findings),
@@ -204,6 +191,26 @@ impl Run {
                 self.trouble(trouble);
             }
         }
+    }
+
+    /// The query that a repair came to, if it may be sent and was not sent before.
+    fn usable(&mut self, repair: &Repair) -> Option<(Approved, Review)> {
+        let refused = self.current.refusal.is_some();
+        let unchanged_will_do = match repair.status {
+            Mending::Mended => !refused,
+            // The critic was wrong about it: the database would run it as it is.
+            Mending::Untouched if !refused => true,
+            Mending::Untouched | Mending::GaveUp | Mending::Refused => return None,
+        };
+        let found = self.review(&repair.sql);
+        let query = found.approve().ok()?;
+        // What would be sent is compared, and not what it is wrapped in.
+        let fits = if diff::same(query.sql(), &self.current.sql, self.dialect) {
+            unchanged_will_do
+        } else {
+            !self.seen.contains(&diff::normalise(query.sql(), self.dialect))
+        };
+        fits.then_some((query, found))
     }
 
     fn send(&mut self, query: Approved, found: Review) {
