@@ -28,7 +28,7 @@ fn text_that_is_no_query_is_refused() {
     refused(b" \n\t\n", "no-sql");
     refused(b"-- nothing", "no-sql");
     refused(b"SELECT 1 \0 FROM t", "syntax-error");
-    refused(b"SELECT FROM WHERE", "syntax-error");
+    refused(b"SELECT FROM WHERE", "unfinished");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod check;
 mod eval;
 mod fix;
 mod others;
+mod real;
 mod run;
 mod server;
 mod trace;

@@ -60,7 +60,7 @@ async fn every_way() -> Vec<(&'static str, Told)> {
     let refused = |message: &str| Shop::new().hooked(refusing([refusal(message)]));
     let mut all = Vec::new();
     all.push(("start_over", ask(["I would rather not.", GOOD], config(), QUESTION).await));
-    let nowhere = "SELECT name FROM customers WHERE city = 'Atlantis'";
+    let nowhere = "SELECT name FROM products WHERE category = 'electronic'";
     all.push(("show_values", ask([nowhere, GOOD], config(), QUESTION).await));
     let large = "SELECT name FROM products";
     all.push((
@@ -108,7 +108,7 @@ async fn q08_c09_every_way_to_ask_again_comes_of_a_script_and_names_its_kind() {
         assert!(message.contains(words), "{way}: {message}");
     };
     says("start_over", "Answer with one SQL query and nothing else.");
-    says("show_values", "customers.city never holds 'Atlantis'. Some of its values: '");
+    says("show_values", "products.category never holds 'electronic'. Some of its values: 'Electronics'.");
     says("timeout", "Ask for less");
     says("aggregation", "Keep every aggregate (COUNT, SUM, AVG, MIN, MAX); only add the missing columns to GROUP BY.");
     says("join", "Keys: orders.customer_id = customers.customer_id");

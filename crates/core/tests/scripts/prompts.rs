@@ -31,7 +31,9 @@ fn every_prompt_reads_like_this() {
         earlier: &earlier,
         question: "And how many large ones?",
     };
-    let asked = "[user]\nCREATE TABLE orders (id INTEGER);\n\nDates are text.\n\nlarge means over 100\n\nQuestion: How many \
+    // Notes on the dialect are only for the careful wording: small models write worse with them.
+    let notes = ["", "Dates are text.\n\n"];
+    let asked = "large means over 100\n\nQuestion: How many \
                  orders?\nSELECT count(*) FROM orders\n\nQuestion: And how many large ones?\n";
     let systems = [
         "You translate questions into one SQLite query. Answer with SQL only.",
@@ -39,8 +41,9 @@ fn every_prompt_reads_like_this() {
          select exactly what is asked for, nothing else. Answer with SQL only.",
     ];
     assert_eq!(VARIANTS.len(), systems.len());
-    for (variant, system) in VARIANTS.iter().zip(systems) {
-        assert_eq!(text(&prompts::draft(variant, &draft)), format!("[system]\n{system}\n{asked}"), "{}", variant.name);
+    for ((variant, system), notes) in VARIANTS.iter().zip(systems).zip(notes) {
+        let whole = format!("[system]\n{system}\n[user]\nCREATE TABLE orders (id INTEGER);\n\n{notes}{asked}");
+        assert_eq!(text(&prompts::draft(variant, &draft)), whole, "{}", variant.name);
     }
     // What is not there leaves no gap.
     let bare = Draft { notes: "", evidence: None, earlier: &[], ..draft };

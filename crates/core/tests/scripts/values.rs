@@ -1,13 +1,11 @@
 //! A query that runs and finds nothing: what it looks for may be written in another way.
 
-use std::time::Duration;
-
 use querymend::{Confidence, Config, Event, Status};
 use querymend_model::Line;
 
 use super::support::{Call, Shop, ask, ask_engine, hopeless, unreachable_model};
 
-const WRONG: &str = "SELECT count(*) FROM orders WHERE status = 'Delivered!'";
+const WRONG: &str = "SELECT count(*) FROM orders WHERE status = 'Delivered'";
 const ASKED: &str = "How many orders were delivered?";
 
 #[tokio::test]
@@ -18,7 +16,7 @@ async fn c04_an_absent_value_is_told_with_those_that_are_there_and_asked_for_aga
     assert_ne!(told.rows()[0][0], "0");
     assert_eq!(told.strategies(), ["show_values"]);
     let message = &told.message(1).text;
-    assert!(message.starts_with("The query finds nothing.\norders.status never holds 'Delivered!'."), "{message}");
+    assert!(message.starts_with("The query finds nothing.\norders.status never holds 'Delivered'."), "{message}");
     assert!(message.contains("'delivered'"), "{message}");
     assert_eq!(told.answer.reasons, ["it took 2 attempts"]);
 }
@@ -38,7 +36,7 @@ async fn q02_the_first_answer_is_kept_if_nothing_better_comes() {
         // Again nothing is found.
         vec![WRONG.into(), "SELECT count(*) FROM orders WHERE status = 'Sent'".into()],
         // The same query once more.
-        vec![WRONG.into(), WRONG.to_lowercase().replace("delivered!", "Delivered!").into()],
+        vec![WRONG.into(), WRONG.to_lowercase().replace("delivered", "Delivered").into()],
         // Nothing that runs.
         vec![WRONG.into(), hopeless("flurb").into(), hopeless("blorp").into()],
         vec![WRONG.into(), "DROP TABLE orders".into(), "".into()],
@@ -52,7 +50,7 @@ async fn q02_the_first_answer_is_kept_if_nothing_better_comes() {
         assert_eq!((told.answer.status, told.sql()), (Status::Answered, WRONG), "{shape}: {:?}", told.answer);
         assert_eq!(told.rows(), [["0"]], "{shape}");
         assert_eq!(told.answer.confidence, Confidence::Low, "{shape}");
-        assert!(told.answer.reasons.contains(&"orders.status never holds 'Delivered!'".to_string()), "{shape}");
+        assert!(told.answer.reasons.contains(&"orders.status never holds 'Delivered'".to_string()), "{shape}");
         assert!(!told.answer.fallback, "{shape}");
     }
 }
@@ -89,10 +87,14 @@ async fn q14_a_value_that_is_there_is_no_reason_to_doubt() {
 
 #[tokio::test]
 async fn c04_values_with_quotes_and_signs_are_looked_up_as_they_are() {
-    let sql = "SELECT count(*) FROM customers WHERE name = 'O''Brien; DROP TABLE x --%_'";
-    let told = ask([sql, "SELECT count(*) FROM customers"], Config::default(), "How many O'Briens?").await;
-    assert_eq!(told.rows(), [["60"]]);
-    let took = Duration::from_secs_f64(told.answer.metadata.total_duration_ms / 1e3);
-    assert!(took < Duration::from_secs(20));
-    assert!(told.events.iter().any(|e| matches!(e, Event::Retrying { strategy: "show_values", .. })));
+    let hostile = "SELECT count(*) FROM customers WHERE name = 'O''Brien; DROP TABLE x --%_'";
+    let told = ask([hostile, "SELECT count(*) FROM customers"], Config::default(), "How many O'Briens?").await;
+    // Nothing is like it, so nothing is shown and the answer stays.
+    assert_eq!(told.rows(), [["0"]]);
+    assert!(!told.events.iter().any(|e| matches!(e, Event::Retrying { .. })));
+    let wrong = "SELECT count(*) FROM customers WHERE name = 'aoife o''brien'";
+    let right = "SELECT count(*) FROM customers WHERE name = 'Aoife O''Brien'";
+    let told = ask([wrong, right], Config::default(), "How many are called Aoife O'Brien?").await;
+    assert_eq!(told.sql(), right);
+    assert!(told.feedback()[0].1.ends_with("Some of its values: 'Aoife O''Brien'."), "{:?}", told.feedback());
 }
