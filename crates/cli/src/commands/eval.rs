@@ -233,7 +233,9 @@ impl Measured {
         config.self_correction.enabled = correction;
         config.self_correction.fallback &= correction;
         let model = self.asking.model(&config)?;
-        let mut label = format!("{}, loop {}", model.name(), if correction { "on" } else { "off" });
+        // Of an address only the model's own name tells something.
+        let name = model.name().rsplit('#').next().unwrap_or_default();
+        let mut label = format!("{name}, loop {}", if correction { "on" } else { "off" });
         if config.prompt != "standard" {
             label.push_str(&format!(", prompt {}", config.prompt));
         }
