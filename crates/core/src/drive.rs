@@ -128,7 +128,9 @@ impl Querymend {
             max_attempts: settings.budget.max_attempts,
         });
         let began = Instant::now();
-        let mut driver = Driver { querymend: self, settings: settings.clone(), local: None, cancel };
+        // The words of the question, and what is known besides it, tell candidates apart.
+        let words = format!("{} {}", ask.question, ask.evidence.as_deref().unwrap_or_default());
+        let mut driver = Driver { querymend: self, settings: settings.clone(), words, local: None, cancel };
         let mut run = Run::new(ask, settings);
         loop {
             run.events().iter().for_each(&mut *tell);
@@ -179,6 +181,7 @@ impl Querymend {
 struct Driver<'d> {
     querymend: &'d Querymend,
     settings: Settings,
+    words: String,
     local: Option<Local>,
     cancel: &'d Cancel,
 }
@@ -252,9 +255,10 @@ impl Driver<'_> {
         let schema = self.schema().await.map_err(engine_trouble)?;
         let context =
             Context { schema: Some(&schema), dialect: engine.dialect(), policy: &self.settings.policy, question: None };
+        let question = Some(self.words.as_str());
         let said = error.map(|error| classify(engine.dialect(), error));
         let apply = Applicability::Likely;
-        let mut search = Search::new(Mending { text, context, question: None, apply, error: said.as_ref() }, true);
+        let mut search = Search::new(Mending { text, context, question, apply, error: said.as_ref() }, true);
         loop {
             match search.next() {
                 Next::Runs(query) => match engine.probe(&query).await {
@@ -298,16 +302,13 @@ impl Driver<'_> {
         let context = Context { schema: Some(&schema), dialect, policy: &self.settings.policy, question: None };
         let mut absent = Vec::new();
         for one in stated.iter().take(4) {
-            let table: Vec<String> = one.table.split('.').map(|part| dialect.quoted(part)).collect();
-            let (table, column) = (table.join("."), dialect.quoted(&one.column));
-            let value = one.value.replace('\'', "''");
-            let there = review(&format!("SELECT 1 FROM {table} WHERE {column} = '{value}' LIMIT 1"), &context);
-            let Ok(there) = there.approve() else { continue };
+            let Some(there) = one.lookup(&context) else { continue };
             if self.lookup(&there, 1).await.is_none_or(|rows| !rows.is_empty()) {
                 continue;
             }
             // Only what is much like it helps: any other value would lead away from the question.
-            let word = value.to_lowercase().replace(['%', '_'], "");
+            let (table, column) = one.place(dialect);
+            let word = one.value.replace('\'', "''").to_lowercase().replace(['%', '_'], "");
             let like = format!("lower({column}) LIKE '%{word}%'");
             let sql = format!("SELECT DISTINCT {column} FROM {table} WHERE {like} LIMIT {SHOWN_VALUES}");
             let mut held = match review(&sql, &context).approve() {

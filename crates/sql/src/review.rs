@@ -64,6 +64,21 @@ pub struct Stated {
     pub value: String,
 }
 
+impl Stated {
+    /// The table and the column as they are written in a query.
+    pub fn place(&self, dialect: &Dialect) -> (String, String) {
+        let table: Vec<String> = self.table.split('.').map(|part| dialect.quoted(part)).collect();
+        (table.join("."), dialect.quoted(&self.column))
+    }
+
+    /// The query that gives a row if the column holds the value. It is reviewed like any other.
+    pub fn lookup(&self, context: &Context<'_>) -> Option<Approved> {
+        let (table, column) = self.place(context.dialect);
+        let value = self.value.replace('\'', "''");
+        review(&format!("SELECT 1 FROM {table} WHERE {column} = '{value}' LIMIT 1"), context).approve().ok()
+    }
+}
+
 /// What was found out about a text.
 #[derive(Debug, Clone)]
 pub struct Review {

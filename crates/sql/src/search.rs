@@ -195,12 +195,7 @@ impl<'r> Search<'r> {
         if self.values.len() >= MOST_LOOKUPS {
             return None;
         }
-        let context = &self.request.context;
-        let quoted = |name: &str| context.dialect.quoted(name);
-        let table: Vec<String> = stated.table.split('.').map(quoted).collect();
-        let value = stated.value.replace('\'', "''");
-        let (table, column) = (table.join("."), quoted(&stated.column));
-        review(&format!("SELECT 1 FROM {table} WHERE {column} = '{value}' LIMIT 1"), context).approve().ok()
+        stated.lookup(&self.request.context)
     }
 }
 
