@@ -28,6 +28,12 @@ digits, the order of the columns counts. Two sets are mended without a model:
 Only databases with rows can tell right from wrong. A query with several fixes counts once for each rule, so a rule may carry
 the blame of its neighbour; *alone* counts those that no other rule touched. Where wrapping was removed and an error mended,
 only the first rule of the wrapping is named. Both sets lie open while rules are written: expect less on unseen queries.
+
+A query that is *given up* still comes back with SQL: as far as it was mended, or, where a guess makes the database run it, with
+that guess, whose fix is `suggested`. Given up means that nothing is claimed: `success` is false, `corrected_sql` is empty and the
+SQL stands in `best_attempt` (in batches in `sql`), to be held against the question by a person or a model. No rule below counts
+it. Only the figure *run* of failures_sqlite does, which says no more than that the database takes the text; how many of
+those run by a guess, and how many of these happen to be right, stands with the set.
 """
 BOTTOM = """
 ## How to reproduce
@@ -73,6 +79,12 @@ def measure(name, score, wrong_claims):
         answer = answers.get(i, {"status": "missing"})
         total[answer["status"]] += 1
         if answer["status"] != "mended":
+            if any(f["applicability"].lower() == "suggested" for f in answer.get("fixes", [])):
+                total["guessed"] += 1
+                if record.get("has_data", True):
+                    connection = connections.setdefault(f"{data}/{record['db']}", score.connect(f"{data}/{record['db']}"))
+                    got, gold = (score.rows_of(connection, sql)[0] for sql in (answer["sql"], record["gold"]))
+                    total.update(guessed_rows=1, guessed_right=int(got is not None and got == gold))
             continue
         known = {}
         if record.get("has_data", True):
@@ -99,7 +111,7 @@ def too_low(name, sure, c):
 def table(name, t, rules):
     out = f"""\n## {name}\n
 {t['n']} queries: {t['mended']} claimed mended ({percent(t['mended'], t['n'])}), {t['gave_up']} given up, {t['refused']} refused, \
-{t['untouched']} untouched, {t['missing']} without an answer. {t['rows']} claims are on databases with rows: **{t['right']} right, \
+{t['untouched']} untouched, {t['missing']} without an answer. Of those given up {t['guessed']} run by a guess ({t['guessed_rows']} on databases with rows, {t['guessed_right']} right). {t['rows']} claims are on databases with rows: **{t['right']} right, \
 {t['rows'] - t['right']} wrong ({percent(t['right'], t['rows'])} right)**. Right only in that both results are empty: {t['empty']}.\n
 | rule | applicability | applied | with rows | right | wrong | right of those | alone: right of | |\n|---|---|---|---|---|---|---|---|---|\n"""
     for (code, sure), c in sorted(rules.items(), key=lambda x: (-x[1]["claimed"], x[0])):

@@ -124,7 +124,9 @@ pub fn mend(broken: &Broken<'_>, judge: Option<&Judge<'_>>) -> Result<Repair, Fa
     if let Some(error) = trouble.take() {
         return Err(error.into());
     }
-    if !mended.applied.is_empty() && !mended.findings.is_empty() {
+    // Of a query that runs by a guess, its findings say so.
+    let guessed = mended.status == Status::GaveUp && mended.applied.iter().any(|a| a.applicability > apply);
+    if !guessed && !mended.applied.is_empty() && !mended.findings.is_empty() {
         // The findings of the search may speak of a text that still had its wrapping and comments.
         mended.findings = review(&mended.sql, &Context { question, ..context }).findings;
     }

@@ -254,5 +254,5 @@ pub(crate) fn insert(at: usize, text: impl Into<String>) -> Edit {
 
 /// A fix of several changes.
 pub(crate) fn fix(edits: Vec<Edit>, applicability: Applicability, why: impl Into<String>) -> Fix {
-    Fix { edits, applicability, why: why.into() }
+    Fix { edits, applicability, why: why.into(), tied: false }
 }

@@ -77,6 +77,9 @@ pub struct Fix {
     pub applicability: Applicability,
     /// Why this is right, in one sentence.
     pub why: String,
+    /// Schema and question give no reason to prefer the fix before it.
+    #[serde(skip)]
+    pub tied: bool,
 }
 
 /// One fault of a query in one place.

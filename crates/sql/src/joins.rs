@@ -23,34 +23,36 @@ pub(crate) struct Link<'a> {
 /// Longer paths say more about the schema than about the query.
 const MOST_HOPS: usize = 3;
 
-/// The shortest path from any of the tables to another; of several, the one with the least doubt, where `favoured` links
-/// count for more. The first link starts at one of `from`. The flag says that another path is as good.
-pub(crate) fn path<'a>(
+/// Paths that are as good as the best are no help beyond so many.
+const MOST_RIVALS: usize = 3;
+
+/// The shortest paths from any of the tables to another; of several, those with the least doubt, where `favoured` links
+/// count for more. The first link starts at one of `from`.
+pub(crate) fn paths<'a>(
     schema: &'a Schema,
     from: &[&'a Table],
     to: &'a Table,
     favoured: &dyn Fn(&Link<'_>) -> usize,
-) -> Option<(Vec<Link<'a>>, bool)> {
+) -> Vec<Vec<Link<'a>>> {
     let doubt = |path: &[Link<'_>]| (10 + 2 * doubt(path)).saturating_sub(path.iter().map(favoured).sum());
     let mut queue: VecDeque<Vec<Link<'a>>> = VecDeque::new();
     let mut reached: Vec<&Table> = from.to_vec();
     for &table in from {
         queue.extend(links(schema, table).into_iter().map(|l| vec![l]));
     }
-    let mut found: Option<Vec<Link<'a>>> = None;
-    let mut rivals = false;
+    let mut found: Vec<Vec<Link<'a>>> = Vec::new();
     while let Some(path) = queue.pop_front() {
         let Some(last) = path.last() else { continue };
-        if let Some(best) = &found
+        if let Some(best) = found.first()
             && path.len() > best.len()
         {
             break;
         }
         if same(last.to, to) {
-            match found.as_ref().map(|b| doubt(&path).cmp(&doubt(b))) {
-                None | Some(Ordering::Less) => (found, rivals) = (Some(path), false),
-                Some(Ordering::Equal) => rivals = true,
-                Some(Ordering::Greater) => {}
+            match found.first().map(|b| doubt(&path).cmp(&doubt(b))) {
+                None | Some(Ordering::Less) => found = vec![path],
+                Some(Ordering::Equal) if found.len() < MOST_RIVALS => found.push(path),
+                Some(Ordering::Equal | Ordering::Greater) => {}
             }
             continue;
         }
@@ -66,7 +68,7 @@ pub(crate) fn path<'a>(
             }
         }
     }
-    found.map(|f| (f, rivals))
+    found
 }
 
 /// All links between a table and one of several others.
@@ -155,9 +157,9 @@ mod tests {
     fn the_shortest_path_is_found_in_both_directions() {
         let schema = Schema::from_ddl(include_str!("../tests/pages/shop.sql"), &crate::dialect::SQLITE).unwrap();
         let steps = |from: &str, to: &str| -> Vec<String> {
-            let found = path(&schema, &[schema.table(from).unwrap()], schema.table(to).unwrap(), &|_| 0);
-            let path = found.map_or(Vec::new(), |(path, _)| path);
-            path.iter()
+            let found = paths(&schema, &[schema.table(from).unwrap()], schema.table(to).unwrap(), &|_| 0);
+            found[0]
+                .iter()
                 .map(|l| format!("{}.{} = {}.{}", l.from.name, l.columns[0].0, l.to.name, l.columns[0].1))
                 .collect()
         };

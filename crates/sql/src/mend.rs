@@ -28,7 +28,7 @@ pub(crate) fn replace(
     applicability: Applicability,
     why: impl Into<String>,
 ) -> Fix {
-    Fix { edits: vec![Edit { span, text: text.into() }], applicability, why: why.into() }
+    Fix { edits: vec![Edit { span, text: text.into() }], applicability, why: why.into(), tied: false }
 }
 
 /// `alias.column` as it must be written.
@@ -66,16 +66,32 @@ pub(crate) struct Joined {
     pub among: Option<String>,
 }
 
-/// Joins a table to a block over the shortest path of keys, under its own name, or the one that is wanted.
-pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted: Option<&str>) -> Option<Joined> {
+/// Joins a table to a block over the shortest path of keys, under its own name, or the one that is wanted; once for each path
+/// that is as good as the best.
+pub(crate) fn joins(subject: &Subject<'_>, block: BlockId, table: &Table, wanted: Option<&str>) -> Vec<Joined> {
     let facts = subject.facts;
-    let schema = subject.context.schema?;
-    let dialect = subject.context.dialect;
+    let Some(schema) = subject.context.schema else { return Vec::new() };
     let here: Vec<(SourceId, &Table)> =
         facts.blocks[block].sources.iter().filter_map(|&s| facts.sources[s].table().map(|t| (s, t))).collect();
     let tables: Vec<&Table> = here.iter().map(|(_, t)| *t).collect();
     let favoured = |link: &Link<'_>| favour(subject, link, wanted);
-    let (path, rivals) = joins::path(schema, &tables, table, &favoured)?;
+    let paths = joins::paths(schema, &tables, table, &favoured);
+    let rivals = paths.len() > 1;
+    paths.iter().filter_map(|p| over(p, &here, rivals, &favoured, subject, block, wanted)).collect()
+}
+
+/// Joins the tables of a path to a block.
+fn over(
+    path: &[Link<'_>],
+    here: &[(SourceId, &Table)],
+    rivals: bool,
+    favoured: &dyn Fn(&Link<'_>) -> usize,
+    subject: &Subject<'_>,
+    block: BlockId,
+    wanted: Option<&str>,
+) -> Option<Joined> {
+    let facts = subject.facts;
+    let dialect = subject.context.dialect;
     let end = from_end(subject, block)?;
     let mut taken: Vec<String> =
         facts.visible(block).iter().map(|&s| facts.sources[s].called().to_lowercase()).collect();
@@ -110,18 +126,18 @@ pub(crate) fn join(subject: &Subject<'_>, block: BlockId, table: &Table, wanted:
             // A key of several columns cannot stand in front of IN everywhere.
             (_, None) => {}
         }
-        conditions.extend(other_ties(subject, &here, link, &name));
+        conditions.extend(other_ties(subject, here, link, &name));
         text.push_str(&format!(" JOIN {table_name}{alias} ON {}", conditions.join(" AND ")));
         words.push(describe(link));
         left = name;
     }
     let mut edits = vec![Edit { span: Span::new(end, end), text }];
-    edits.extend(keep_apart(subject, block, &path));
+    edits.extend(keep_apart(subject, block, path));
     edits.sort_by_key(|e| (e.span.start, e.span.end));
     Some(Joined {
         edits,
         called: left,
-        doubt: (2 * joins::doubt(&path)).saturating_sub(path.iter().map(favoured).sum()),
+        doubt: (2 * joins::doubt(path)).saturating_sub(path.iter().map(favoured).sum()),
         rivals,
         inferred: path.iter().any(|l| l.inferred),
         multiplies: path.iter().any(|l| l.multiplies),

@@ -53,7 +53,8 @@ pub struct Applied {
 pub struct Repair {
     /// What became of the query.
     pub status: Status,
-    /// The query now; the best attempt if it was given up.
+    /// The query now; the best attempt if it was given up. One that was given up and has a Suggested fix among `applied` runs,
+    /// but nothing proves that it is what was meant.
     pub sql: String,
     /// What was done, in order.
     pub applied: Vec<Applied>,
@@ -75,7 +76,7 @@ pub trait Judge {
 
 /// Mends a query. Deterministic: the same request gives the same answer.
 pub fn repair(request: &Request<'_>, judge: Option<&dyn Judge>) -> Repair {
-    let mut search = Search::new(*request, judge.is_some());
+    let mut search = Search::new(*request, judge.is_some()).with_guesses();
     loop {
         match search.next() {
             Next::Runs(query) => search.runs(judge.map_or(Ok(()), |j| j.runs(&query))),
@@ -111,6 +112,19 @@ mod tests {
                 "SELECT name FROM products WHERE product_id = (SELECT product_id FROM reviews)",
                 "Subquery returns more than 1 row",
                 Some("SELECT name FROM products WHERE product_id IN (SELECT product_id FROM reviews)"),
+            ),
+            (
+                &SQLITE,
+                "SELECT o.order_id FROM orders AS o JOIN customers AS c ON o.customer_id = c.customer_id \
+                 WHERE signed_up = (SELECT MAX(order_date) FROM products WHERE price > 3)",
+                "misuse of aggregate: MAX()",
+                None,
+            ),
+            (
+                &SQLITE,
+                "SELECT name FROM products WHERE stock = (SELECT MAX(price) FROM order_items)",
+                "misuse of aggregate: MAX()",
+                Some("SELECT name FROM products WHERE stock = (SELECT MAX(unit_price) FROM order_items)"),
             ),
             // What no rule can mend is left as it is.
             (&SQLITE, "SELECT name FROM products", "database is locked", None),

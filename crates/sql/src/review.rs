@@ -79,6 +79,33 @@ impl Stated {
     }
 }
 
+/// Columns by which a query joins a table, and which no declared key makes unique. Whether a value stands in two rows, so that
+/// the join multiplies those it meets, only the database knows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct JoinKey {
+    /// The table that is joined.
+    pub table: String,
+    /// Its columns that must be equal to those of tables before it.
+    pub columns: Vec<String>,
+}
+
+/// So many rows of a table are looked at to see whether a key stands in two of them.
+const MOST_KEYS: usize = 100_000;
+
+impl JoinKey {
+    /// The query that gives a row if a value of the key stands in two rows of the table. It is reviewed like any other.
+    pub fn lookup(&self, context: &Context<'_>) -> Option<Approved> {
+        let table: Vec<String> = self.table.split('.').map(|part| context.dialect.quoted(part)).collect();
+        let columns: Vec<String> = self.columns.iter().map(|c| context.dialect.quoted(c)).collect();
+        // What is NULL meets nothing.
+        let known: Vec<String> = columns.iter().map(|c| format!("{c} IS NOT NULL")).collect();
+        let (table, columns, known) = (table.join("."), columns.join(", "), known.join(" AND "));
+        let keys = format!("SELECT {columns} FROM {table} WHERE {known} LIMIT {MOST_KEYS}");
+        let sql = format!("SELECT 1 FROM ({keys}) AS met GROUP BY {columns} HAVING COUNT(*) > 1 LIMIT 1");
+        review(&sql, context).approve().ok()
+    }
+}
+
 /// What was found out about a text.
 #[derive(Debug, Clone)]
 pub struct Review {
@@ -90,6 +117,8 @@ pub struct Review {
     pub extracted: Extracted,
     /// The texts that it looks for with `=` or IN.
     pub stated: Vec<Stated>,
+    /// How it joins tables, where no declared key says that rows are not multiplied.
+    pub join_keys: Vec<JoinKey>,
     dialect: &'static Dialect,
     ready: Option<String>,
     policy: Arc<Policy>,
@@ -201,9 +230,9 @@ fn review_here(text: &str, context: &Context<'_>, refusal: Option<&Classified>) 
     findings.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
     let ready = if safe { sendable(&query, context.dialect) } else { None };
     let extracted = extract(&query, &facts, context);
-    let stated = stated(&facts);
+    let (stated, join_keys) = (stated(&facts), join_keys(&facts));
     let policy = Arc::new(context.policy.clone());
-    Review { source: query.source, findings, extracted, stated, dialect: context.dialect, ready, policy }
+    Review { source: query.source, findings, extracted, stated, join_keys, dialect: context.dialect, ready, policy }
 }
 
 /// What is sent, if it is made of the very tokens that were reviewed. It always should be; if not, nothing is sent.
@@ -257,6 +286,31 @@ fn stated(facts: &Facts<'_>) -> Vec<Stated> {
         }
     }
     out
+}
+
+fn join_keys(facts: &Facts<'_>) -> Vec<JoinKey> {
+    let mut found: Vec<(usize, Vec<&str>)> = Vec::new();
+    for o in facts.operations.iter().filter(|o| *o.operator == BinaryOperator::Eq && o.required && !o.is_in) {
+        let (Some(left), Some(right)) = (o.left.column, o.right.column) else { continue };
+        let (first, later) = if left.0 < right.0 { (left, right) } else { (right, left) };
+        let (before, joined) = (&facts.sources[first.0], &facts.sources[later.0]);
+        let Some(column) = joined.table().and_then(|t| t.columns.get(later.1)) else { continue };
+        // DISTINCT takes away again what a join multiplied.
+        if first.0 == later.0 || before.block != joined.block || facts.blocks[joined.block].distinct {
+            continue;
+        }
+        match found.iter_mut().find(|(source, _)| *source == later.0) {
+            Some((_, columns)) => columns.push(&column.name),
+            None => found.push((later.0, vec![&column.name])),
+        }
+    }
+    let open = |(source, mut columns): (usize, Vec<&str>)| {
+        columns.sort_unstable();
+        columns.dedup();
+        let table = facts.sources[source].table().filter(|t| !t.is_unique(&columns))?;
+        Some(JoinKey { table: table.full_name(), columns: columns.into_iter().map(str::to_string).collect() })
+    };
+    found.into_iter().filter_map(open).collect()
 }
 
 /// A span that covers a whole text.

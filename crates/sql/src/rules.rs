@@ -113,6 +113,7 @@ pub static RULES: &[&Rule] = &[
     &syntax::misspelt_keyword::RULE,
     &syntax::dangling_word::RULE,
     &syntax::unbalanced_parenthesis::RULE,
+    &syntax::broken_rest::RULE,
     // Names.
     &names::unknown_table::RULE,
     &names::unknown_column::RULE,

@@ -12,7 +12,7 @@ use crate::finding::{Edit, Span};
 
 use self::lost::{mend_apostrophes, unflatten_comments};
 use self::prose::cut_prose;
-pub(crate) use self::prose::mentions_sql;
+pub(crate) use self::prose::{begins_a_statement, mentions_sql};
 use self::wrapping::{open_fence, starts_like_sql, unescape, unwrap_json};
 
 /// One thing that was done to get at the SQL.

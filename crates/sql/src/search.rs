@@ -4,16 +4,18 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::dialect::{Classified, EngineError, classify};
-use crate::finding::{Applicability, Finding, Fix, Severity, apply};
+use crate::finding::{Applicability, Finding, Fix, Severity, Span, apply};
 use crate::repair::{Applied, Repair, Request, Status};
-use crate::review::{Approved, Context, Review, Stated, Verdict, review, review_refused};
+use crate::review::{Approved, Context, JoinKey, Review, Stated, Verdict, review, review_refused};
 
 /// How many reviews one repair may cost.
 const MOST_REVIEWS: usize = 120;
 /// A long text costs more to review, so that it is reviewed less often: as many bytes in all, but at least so often.
 const MOST_BYTES: usize = 400_000;
 const FEWEST_REVIEWS: usize = 6;
-/// How many times the database is asked whether a column holds a value.
+/// How many reviews the guesses behind it may cost.
+const MOST_GUESSES: usize = 30;
+/// How many times the database is asked what its rows say about a choice.
 const MOST_LOOKUPS: usize = 16;
 /// What a value that its column never holds adds to the doubt of a candidate: more than a place or two in the order.
 const ABSENT: usize = 3;
@@ -29,15 +31,35 @@ pub enum Next {
     Done(Box<Repair>),
 }
 
+/// What rows can say about a choice between candidates.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Lookup {
+    /// Does the column hold the value?
+    Value(Stated),
+    /// Does the key stand in two rows, so that a join by it multiplies what is there?
+    Key(JoinKey),
+}
+
 /// A query on its way to being mended.
+#[derive(Clone)]
 struct State {
     text: String,
     applied: Vec<Applied>,
     review: Review,
     errors: usize,
     cost: usize,
-    /// Values that only this candidate looks for, and that the database was not yet asked about.
-    lookups: Vec<Stated>,
+    /// How many candidates, with this one, were equally good as far as the schema and the question tell.
+    equals: usize,
+    /// What only this candidate looks for or joins by, and the database was not yet asked about.
+    lookups: Vec<Lookup>,
+}
+
+/// One way to go on from a query.
+struct Step {
+    code: &'static str,
+    fix: Fix,
+    rank: usize,
+    equals: usize,
 }
 
 /// A repair in the course of being worked out.
@@ -51,9 +73,12 @@ pub struct Search<'r> {
     seen: HashSet<String>,
     reviews: usize,
     best: Option<State>,
-    /// Values that the database was asked for, and whether they are absent.
-    values: HashMap<Stated, bool>,
-    looked_up: Option<Stated>,
+    /// What the database was asked, and whether there are such rows; `None` if it could not tell in time.
+    answers: HashMap<Lookup, Option<bool>>,
+    looked_up: Option<Lookup>,
+    /// What nothing proves is tried as well, once nothing else is left.
+    may_guess: bool,
+    guessing: bool,
     done: Option<Repair>,
 }
 
@@ -69,10 +94,20 @@ impl<'r> Search<'r> {
             seen: HashSet::new(),
             reviews: 1,
             best: None,
-            values: HashMap::new(),
+            answers: HashMap::new(),
             looked_up: None,
+            may_guess: false,
+            guessing: false,
             done: None,
         }
+    }
+
+    /// A query that has to be given up is given back in a form that runs, if a guess makes it run. It stays given up: nothing
+    /// proves that the guess is what was meant. Only a database can say that it runs, so without one there is no guess.
+    #[must_use]
+    pub fn with_guesses(mut self) -> Self {
+        self.may_guess = self.connected && self.request.apply >= Applicability::Likely;
+        self
     }
 
     /// Goes on until the database must be asked, or to the end.
@@ -83,16 +118,18 @@ impl<'r> Search<'r> {
                 return Next::Done(Box::new(done.clone()));
             }
             let Some(at) = cheapest(&self.open) else {
-                self.done = Some(self.end());
+                if !self.begin_to_guess() {
+                    self.done = Some(self.end());
+                }
                 continue;
             };
-            if let Some(stated) = self.open[at].lookups.pop() {
-                match self.values.get(&stated) {
-                    Some(absent) => self.open[at].cost += ABSENT * usize::from(*absent),
+            if let Some(lookup) = self.open[at].lookups.pop() {
+                match self.answers.get(&lookup) {
+                    Some(found) => self.open[at].cost += doubt(&lookup, *found, self.open[at].equals),
                     None => {
-                        if let Some(query) = self.lookup(&stated) {
-                            self.open[at].lookups.push(stated.clone());
-                            self.looked_up = Some(stated);
+                        if let Some(query) = self.lookup(&lookup) {
+                            self.open[at].lookups.push(lookup.clone());
+                            self.looked_up = Some(lookup);
                             return Next::Rows(query);
                         }
                     }
@@ -129,8 +166,8 @@ impl<'r> Search<'r> {
 
     /// The answer to [`Next::Rows`].
     pub fn rows(&mut self, answer: Option<bool>) {
-        if let Some(stated) = self.looked_up.take() {
-            self.values.insert(stated, answer == Some(false));
+        if let Some(lookup) = self.looked_up.take() {
+            self.answers.insert(lookup, answer);
         }
     }
 
@@ -143,16 +180,36 @@ impl<'r> Search<'r> {
         {
             return self.expand(known);
         }
+        if self.guessing {
+            self.done = Some(guess(with_salvage(here)));
+            return;
+        }
         let status = if untouched { Status::Untouched } else { Status::Mended };
         self.done = Some(outcome(status, if untouched { here } else { with_salvage(here) }));
     }
 
+    /// Whether what was given up is tried once more, from where it came furthest, with fixes that nothing proves.
+    fn begin_to_guess(&mut self) -> bool {
+        let hopeful = |b: &&State| b.review.verdict() == Verdict::Approved || broken(&b.review);
+        let Some(best) = self.best.as_ref().filter(hopeful).filter(|_| self.may_guess && !self.guessing) else {
+            return false;
+        };
+        self.open.push(best.clone());
+        self.guessing = true;
+        self.reviews = 0;
+        true
+    }
+
     /// Puts every way to mend the most telling error of a query on the list.
     fn expand(&mut self, here: State) {
-        let steps = steps(&here.review, self.request.apply);
+        let steps = match self.guessing {
+            true => guesses(&here.review),
+            false => steps(&here.review, self.request.apply),
+        };
         let tied = self.connected && steps.len() > 1;
-        for (code, fix, rank) in steps {
-            if self.reviews >= (MOST_BYTES / here.text.len().max(1)).clamp(FEWEST_REVIEWS, MOST_REVIEWS) {
+        let most = if self.guessing { MOST_GUESSES } else { MOST_REVIEWS };
+        for Step { code, fix, rank, equals } in steps {
+            if self.reviews >= (MOST_BYTES / here.text.len().max(1)).clamp(FEWEST_REVIEWS, most) {
                 break;
             }
             let text = apply(&here.review.source, &fix.edits);
@@ -163,9 +220,14 @@ impl<'r> Search<'r> {
             applied.push(Applied { code, applicability: fix.applicability, why: fix.why.clone() });
             let mut next = state(&self.request, text, applied, here.cost + price(fix.applicability) + rank);
             self.reviews += 1;
+            next.equals = equals;
             if tied {
                 let new = next.review.stated.iter().filter(|s| !here.review.stated.contains(s));
-                next.lookups = new.cloned().collect();
+                next.lookups = new.cloned().map(Lookup::Value).collect();
+            }
+            if tied && equals > 1 {
+                let new = next.review.join_keys.iter().filter(|k| !here.review.join_keys.contains(k));
+                next.lookups.extend(new.cloned().map(Lookup::Key));
             }
             let salvaged = next.errors <= here.errors && fix.applicability == Applicability::Safe;
             let shrinks = next.errors < here.errors || salvaged;
@@ -175,7 +237,8 @@ impl<'r> Search<'r> {
                 self.open.push(next);
             }
         }
-        if self.best.as_ref().is_none_or(|b| (here.errors, here.cost) < (b.errors, b.cost)) {
+        // What a guess leads to counts only if it runs.
+        if !self.guessing && self.best.as_ref().is_none_or(|b| (here.errors, here.cost) < (b.errors, b.cost)) {
             self.best = Some(here);
         }
     }
@@ -190,12 +253,25 @@ impl<'r> Search<'r> {
         }
     }
 
-    /// The query that tells whether a column holds a value; nothing if enough were asked, or it would be refused.
-    fn lookup(&self, stated: &Stated) -> Option<Approved> {
-        if self.values.len() >= MOST_LOOKUPS {
+    /// The query whose rows tell; nothing if enough were asked, or it would be refused.
+    fn lookup(&self, lookup: &Lookup) -> Option<Approved> {
+        if self.answers.len() >= MOST_LOOKUPS {
             return None;
         }
-        stated.lookup(&self.request.context)
+        match lookup {
+            Lookup::Value(stated) => stated.lookup(&self.request.context),
+            Lookup::Key(key) => key.lookup(&self.request.context),
+        }
+    }
+}
+
+/// What the rows that were found, or not found, add to the doubt of a candidate.
+fn doubt(lookup: &Lookup, found: Option<bool>, equals: usize) -> usize {
+    match (lookup, found) {
+        (Lookup::Value(_), Some(false)) => ABSENT,
+        // Behind all that are as good as it, and no further: a join that multiplies rows may well be meant.
+        (Lookup::Key(_), Some(true)) => equals,
+        (Lookup::Value(_) | Lookup::Key(_), _) => 0,
     }
 }
 
@@ -220,7 +296,7 @@ fn weighed(text: String, applied: Vec<Applied>, review: Review, cost: usize) -> 
     // A table that nobody knows hides what is wrong with its columns.
     let hidden = 2 * review.findings.iter().filter(|f| f.code == "unknown-table").count();
     let errors = errors + hidden + if broken(&review) { 100 } else { 50 * usize::from(several) };
-    State { text, applied, review, errors, cost, lookups: Vec::new() }
+    State { text, applied, review, errors, cost, equals: 1, lookups: Vec::new() }
 }
 
 /// Whether it was refused because it does not parse, rather than for what it does.
@@ -240,6 +316,18 @@ fn outcome(status: Status, state: State) -> Repair {
         _ => state.text,
     };
     Repair { status, sql, applied: state.applied, findings: state.review.findings }
+}
+
+/// What was given up, in a form that runs. What is left to say about it is that nothing proves it.
+fn guess(state: State) -> Repair {
+    let unproved = state.applied.iter().filter(|a| a.applicability == Applicability::Suggested);
+    let findings = unproved.map(|a| {
+        let message = format!("it runs, but only by a guess that nothing proves: {}", a.why);
+        Finding::new(a.code, Severity::Error, Span::default(), "", message)
+            .advise("The query was made to run by a guess: hold it against the question.")
+    });
+    let findings: Vec<Finding> = findings.collect();
+    Repair { findings, ..outcome(Status::GaveUp, state) }
 }
 
 fn cheapest(open: &[State]) -> Option<usize> {
@@ -269,13 +357,14 @@ fn with_salvage(mut state: State) -> State {
 }
 
 /// What may be tried next: salvage first and all at once, then the fixes of the first error that has any.
-fn steps(review: &Review, most: Applicability) -> Vec<(&'static str, Fix, usize)> {
+fn steps(review: &Review, most: Applicability) -> Vec<Step> {
     let salvage = salvage_fixes(review);
     if let Some(first) = salvage.first() {
         let mut edits: Vec<_> = salvage.iter().flat_map(|f| f.fixes.iter().flat_map(|x| x.edits.clone())).collect();
         edits.sort_by_key(|e| (e.span.start, e.span.end));
         let why = first.fixes.first().map_or(String::new(), |f| f.why.clone());
-        return vec![(first.code, Fix { edits, applicability: Applicability::Safe, why }, 0)];
+        let fix = Fix { edits, applicability: Applicability::Safe, why, tied: false };
+        return vec![Step { code: first.code, fix, rank: 0, equals: 1 }];
     }
     // A wrong table makes its columns and qualifiers look wrong too, so causes come before their consequences.
     // What is known to make the text parse comes before what is only suspected.
@@ -284,13 +373,103 @@ fn steps(review: &Review, most: Applicability) -> Vec<(&'static str, Fix, usize)
         if syntax(f) {
             return 0;
         }
-        1 + ["many-statements", "unknown-table", "reserved-word", "unknown-alias"]
+        1 + ["many-statements", "unquoted-name", "unknown-table", "reserved-word", "unknown-alias"]
             .iter()
             .position(|c| *c == f.code)
             .unwrap_or(9)
     };
     let mendable = |f: &&Finding| f.severity == Severity::Error && f.fixes.iter().any(|x| x.applicability <= most);
     let Some(finding) = review.findings.iter().filter(mendable).min_by_key(cause) else { return Vec::new() };
-    let fixes = finding.fixes.iter().filter(|f| f.applicability <= most);
-    fixes.enumerate().map(|(rank, fix)| (finding.code, fix.clone(), rank)).collect()
+    ways(finding, most)
+}
+
+/// What may be guessed: every fix of every error, since the first error may be one that nobody can mend.
+fn guesses(review: &Review) -> Vec<Step> {
+    if !salvage_fixes(review).is_empty() {
+        return steps(review, Applicability::Suggested);
+    }
+    let errors = review.findings.iter().filter(|f| f.severity == Severity::Error);
+    errors.flat_map(|f| ways(f, Applicability::Suggested)).collect()
+}
+
+/// The fixes of a finding, the surest first.
+fn ways(finding: &Finding, most: Applicability) -> Vec<Step> {
+    let fixes: Vec<&Fix> = finding.fixes.iter().filter(|f| f.applicability <= most).collect();
+    let first = |at: usize| (0..=at).rev().find(|&i| !fixes[i].tied).unwrap_or(0);
+    let equals = |at: usize| (0..fixes.len()).filter(|&i| first(i) == first(at)).count();
+    let step =
+        |(rank, fix): (usize, &&Fix)| Step { code: finding.code, fix: (*fix).clone(), rank, equals: equals(rank) };
+    fixes.iter().enumerate().map(step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::SQLITE;
+    use crate::{Policy, Schema};
+
+    /// Two keys lead to the same table, and nobody declared that either is unique there.
+    const TIED: &str = "CREATE TABLE places (code TEXT, region TEXT, city TEXT);
+        CREATE TABLE parcels (parcel INTEGER PRIMARY KEY, target TEXT REFERENCES places (code),
+                              zone TEXT REFERENCES places (region));";
+
+    /// What becomes of a query when the database says of each key whether it stands in two rows; and how often it was asked.
+    fn mended(connected: bool, twice: impl Fn(&str) -> Option<bool>) -> (String, usize) {
+        let schema = Schema::from_ddl(TIED, &SQLITE).unwrap();
+        let policy = Policy::default();
+        let context = Context { schema: Some(&schema), dialect: &SQLITE, policy: &policy, question: None };
+        let text = "SELECT parcel, city FROM parcels";
+        let request = Request { text, context, question: None, apply: Applicability::Likely, error: None };
+        let mut search = Search::new(request, connected);
+        let mut asked = 0;
+        loop {
+            match search.next() {
+                Next::Runs(_) => search.runs(Ok(())),
+                Next::Rows(query) => {
+                    asked += 1;
+                    assert!(query.sql().contains("HAVING COUNT(*) > 1 LIMIT 1"), "{}", query.sql());
+                    search.rows(twice(query.sql()));
+                }
+                Next::Done(repair) => return (repair.sql, asked),
+            }
+        }
+    }
+
+    #[test]
+    fn of_two_equal_joins_the_database_says_which_multiplies_rows() {
+        let by = |own: &str, there: &str| {
+            format!("SELECT parcel, places.city FROM parcels JOIN places ON parcels.{own} = places.{there}")
+        };
+        let (target, zone) = (by("target", "code"), by("zone", "region"));
+        assert_eq!(mended(true, |q| Some(q.contains("GROUP BY region"))), (target.clone(), 1));
+        assert_eq!(mended(true, |q| Some(q.contains("GROUP BY code"))), (zone, 2));
+        // If both do, or it cannot tell in time, the first one stays; without a database nothing is asked.
+        assert_eq!(mended(true, |_| Some(true)).0, target);
+        assert_eq!(mended(true, |_| None).0, target);
+        assert_eq!(mended(false, |_| Some(true)), (target, 0));
+    }
+
+    #[test]
+    fn what_runs_by_a_guess_stays_given_up() {
+        let schema = Schema::from_ddl(include_str!("../tests/pages/shop.sql"), &SQLITE).unwrap();
+        let policy = Policy::default();
+        let context = Context { schema: Some(&schema), dialect: &SQLITE, policy: &policy, question: None };
+        let text = "SELECT MAX(SUM(total)) FROM orders";
+        let request = Request { text, context, question: None, apply: Applicability::Likely, error: None };
+        let end = |mut search: Search<'_>| loop {
+            match search.next() {
+                Next::Runs(_) => search.runs(Ok(())),
+                Next::Rows(_) => search.rows(None),
+                Next::Done(repair) => break *repair,
+            }
+        };
+        let plain = end(Search::new(request, true));
+        assert_eq!((plain.status, plain.sql.as_str(), plain.applied.len()), (Status::GaveUp, text, 0));
+        let guessed = end(Search::new(request, true).with_guesses());
+        assert_eq!((guessed.status, guessed.sql.as_str()), (Status::GaveUp, "SELECT (SUM(total)) FROM orders"));
+        assert!(guessed.findings.iter().all(|f| f.severity == Severity::Error && f.message.contains("guess")));
+        assert!(!guessed.findings.is_empty());
+        // Without a database nobody can say that it runs.
+        assert_eq!(end(Search::new(request, false).with_guesses()).sql, text);
+    }
 }

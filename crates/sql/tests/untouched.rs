@@ -38,8 +38,8 @@ const REWRITES: &[Rewrite] = &[
     // A junction that does not exist is left out, or is another with its own keys; `FROM dual` reads nothing.
     Rewrite {
         code: "unknown-table",
-        clauses: &["JOIN", "ON", "FROM"],
-        words: &["a name", ".", "=", "LEFT", "INNER"],
+        clauses: &["JOIN", "ON", "FROM", "SELECT", "WHERE"],
+        words: &["a name", ".", "=", "LEFT", "INNER", "IN", "(", ")"],
         moves: false,
     },
     // The second use of a table is called by a name of its own wherever it is meant.
@@ -50,9 +50,13 @@ const REWRITES: &[Rewrite] = &[
     Rewrite {
         code: "aggregate-in-where",
         clauses: &["WHERE"],
-        words: &["AND", ",", "MAX", "MIN", "(", ")"],
+        words: &["AND", ",", "MAX", "MIN", "AVG", "SUM", "(", ")"],
         moves: true,
     },
+    // Every name that stands in pieces is made whole at once.
+    Rewrite { code: "unquoted-name", clauses: &[], words: &["a name"], moves: false },
+    // The parentheses around a row stand outside of what is underlined.
+    Rewrite { code: "subquery-many-columns", clauses: &[], words: &["(", ")"], moves: false },
     // `= (SELECT …)` becomes `IN (SELECT …)`.
     Rewrite { code: "subquery-many-rows", clauses: &[], words: &["="], moves: false },
     // `COUNT(x WHERE …)`, `EXTRACT(YEAR FROM x)` and `x::type` are no clauses where they are not known.

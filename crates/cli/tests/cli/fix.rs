@@ -336,3 +336,39 @@ fn l05_the_database_settles_a_tie_by_the_values_it_holds() {
         assert!(corrected.contains(column), "{city}: {corrected}");
     }
 }
+
+#[test]
+fn of_two_equal_joins_the_rows_say_which_does_not_multiply() {
+    let place = Place::new();
+    // Two keys lead to the same table, and nothing is declared about either of their columns there.
+    let tables = "PRAGMA foreign_keys = OFF;
+        CREATE TABLE places (code TEXT, region TEXT, city TEXT);
+        CREATE TABLE parcels (parcel INTEGER PRIMARY KEY, target TEXT REFERENCES places (code),
+                              zone TEXT REFERENCES places (region));
+        INSERT INTO parcels VALUES (1, 'a', 'n'), (2, 'b', 's');";
+    for (file, rows, own, there) in [
+        ("codes.db", "('a', 'n', 'Aachen'), ('b', 'n', 'Bonn'), ('c', 's', 'Cham')", "target", "code"),
+        ("regions.db", "('a', 'n', 'Aachen'), ('a', 's', 'Bonn'), ('b', 'w', 'Cham')", "zone", "region"),
+    ] {
+        let rows = format!("{tables} INSERT INTO places VALUES {rows};");
+        rusqlite::Connection::open(place.path(file)).unwrap().execute_batch(&rows).unwrap();
+        let ended = place.run(&["fix", "--db", file, "--sql", "SELECT parcel, city FROM parcels"]);
+        let joined = format!("SELECT parcel, places.city FROM parcels JOIN places ON parcels.{own} = places.{there}\n");
+        assert_eq!((ended.code, ended.stdout), (0, joined), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_query_that_runs_by_a_guess_is_given_up_all_the_same() {
+    let place = Place::with_demo();
+    let sql = "SELECT MAX(SUM(price)) FROM products";
+    let ended = fix(&place, sql, &["--format", "json"]);
+    let report = ended.json();
+    assert_eq!((ended.code, &report["status"], &report["success"]), (1, &json!("gave_up"), &json!(false)));
+    assert_eq!((&report["corrected_sql"], &report["confidence"]), (&json!(""), &json!("low")));
+    assert_eq!(report["best_attempt"], "SELECT (SUM(price)) FROM products");
+    assert!(report["findings"][0]["message"].as_str().unwrap().contains("guess"), "{report}");
+    // Who wants only what is proved gets no guesses.
+    let strict = fix(&place, sql, &["--format", "json", "--apply", "safe"]).json();
+    assert_eq!((&strict["status"], strict.get("best_attempt")), (&json!("gave_up"), None));
+}

@@ -29,6 +29,8 @@ pub enum Phrase {
     Multiply,
     Add,
     Concat,
+    /// Nothing but its argument: `CALCULATE(x)`.
+    Itself,
     /// Converted to that type, where CAST with its usual name is not the way.
     ToInteger,
     ToText,
@@ -78,6 +80,8 @@ const MEANINGS: &[(&str, usize, Phrase, &[usize])] = &[
     ("multiply", 2, Phrase::Multiply, &[0, 1]),
     ("add", 2, Phrase::Add, &[0, 1]),
     ("concat", 0, Phrase::Concat, &[]),
+    ("calculate", 1, Phrase::Itself, &[0]),
+    ("compute", 1, Phrase::Itself, &[0]),
 ];
 
 /// What every dialect understands, for databases that lack a function of their own dialect.
@@ -86,6 +90,7 @@ pub(crate) const STANDARD: &[(Phrase, &str)] = &[
     (Phrase::If, "CASE WHEN {0} THEN {1} ELSE {2} END"),
     (Phrase::IfNull, "COALESCE({0}, {1})"),
     (Phrase::Concat, "({|})"),
+    (Phrase::Itself, "({0})"),
     (Phrase::Length, "LENGTH({0})"),
     (Phrase::Substring, "SUBSTR({0}, {1}, {2})"),
 ];

@@ -20,7 +20,7 @@ fn report(subject: &Subject<'_>, code: &'static str, message: &str, why: &str, o
         subject.query.steps.iter().filter(|s| s.code == code).flat_map(|s| s.edits.iter().cloned()).collect();
     let Some(first) = edits.first() else { return };
     let span = first.span;
-    let fix = Fix { applicability: Applicability::Safe, why: why.to_string(), edits };
+    let fix = Fix { applicability: Applicability::Safe, why: why.to_string(), edits, tied: false };
     out.push(
         Finding::new(
             code,

@@ -5,6 +5,7 @@ pub mod ambiguous_column;
 mod column_fixes;
 mod joined_twice;
 mod junction;
+mod junction_inside;
 pub mod reserved_word;
 mod table_fixes;
 pub mod unknown_alias;

@@ -5,6 +5,7 @@ pub mod aggregate_in_where;
 pub mod fan_out;
 pub mod join_without_condition;
 pub mod missing_group_by;
+mod nested_aggregates;
 pub mod set_operation_arity;
 pub mod set_operation_order;
 pub mod set_operation_types;

@@ -3,6 +3,7 @@
 //! A rule of this group offers only what makes the text parse, and what comes out is reviewed like anything else.
 
 pub mod arithmetic_of_queries;
+pub mod broken_rest;
 pub mod cast_syntax;
 pub mod clause_order;
 pub mod condition_behind_aggregate;

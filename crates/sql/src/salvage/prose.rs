@@ -86,6 +86,20 @@ pub(super) fn hides_a_statement(text: &str) -> bool {
     }
 }
 
+/// Whether a statement that is no question begins at the front of the text, behind a semicolon or an empty line, or wherever
+/// words stand that are nothing else. A clause on a line of its own (`FROM …`) is part of a question.
+pub(crate) fn begins_a_statement(text: &str) -> bool {
+    let code = pieces(text).filter(|p| !matches!(p.kind, PieceKind::BlockComment | PieceKind::LineComment));
+    let lower = code.map(|p| &text[p.start..p.end]).collect::<String>().to_ascii_lowercase();
+    let begins = lower.split(';').flat_map(|part| part.split("\n\n")).any(|part| {
+        let start = part.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+        let word: String = start.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
+        OTHER_STATEMENTS.contains(&word.as_str())
+    });
+    let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty()).collect();
+    begins || words.windows(2).any(|w| PHRASES.iter().any(|p| p.split_once(' ') == Some((w[0], w[1]))))
+}
+
 /// Whether there is anything in the text that a query could begin with.
 pub(crate) fn mentions_sql(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();

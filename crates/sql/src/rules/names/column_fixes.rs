@@ -5,7 +5,7 @@ use crate::mend::{self, qualified};
 use crate::near::likeness;
 use crate::rules::Subject;
 use crate::rules::names::table_fixes;
-use crate::scope::{Meaning, Reference, SourceId};
+use crate::scope::{Item, Meaning, Reference, SourceId, place};
 
 /// More than this many ways are no help.
 const MOST_FIXES: usize = 6;
@@ -84,8 +84,18 @@ fn requalified(reference: &Reference<'_>, source: SourceId, subject: &Subject<'_
 fn ranked(mut ways: Vec<Way>) -> Vec<Fix> {
     ways.sort_by_key(|w| w.doubt);
     let alone = ways.len() == 1;
+    // Two reasons for the same change are one way.
+    let mut different: Vec<Way> = Vec::new();
+    for way in ways {
+        if !different.iter().any(|d| d.fix.edits == way.fix.edits) {
+            different.push(way);
+        }
+    }
+    let ways = different;
+    let doubts: Vec<usize> = ways.iter().map(|w| w.doubt).collect();
     let mut fixes: Vec<Fix> = ways.into_iter().map(|w| w.fix).take(MOST_FIXES).collect();
     for (i, fix) in fixes.iter_mut().enumerate() {
+        fix.tied = i > 0 && doubts[i] == doubts[i - 1];
         // Only what has no rival can be proved.
         if i > 0 || !alone {
             fix.applicability = fix.applicability.max(Applicability::Likely);
@@ -221,8 +231,26 @@ fn everywhere(
     spans.push(subject.query.span(reference.place));
     spans.sort_by_key(|s| s.start);
     spans.dedup();
-    let edits = spans.into_iter().map(|span| Edit { span, text: text.to_string() }).collect();
-    Fix { edits, applicability, why }
+    let named = |span: Span| match is_output(reference, span, subject) {
+        true => format!("{text} AS {}", subject.context.dialect.quoted(&reference.name.value)),
+        false => text.to_string(),
+    };
+    let edits = spans.into_iter().map(|span| Edit { span, text: named(span) }).collect();
+    Fix { edits, applicability, why, tied: false }
+}
+
+/// Whether a name stands alone in a SELECT list, and a query around it asks for the column by that very name.
+fn is_output(reference: &Reference<'_>, span: Span, subject: &Subject<'_>) -> bool {
+    let facts = subject.facts;
+    let item = |i: &Item<'_>| !i.explicit && i.expression.is_some_and(|e| subject.query.span(place(e)) == span);
+    let asked = |r: &Reference<'_>| {
+        let listed = match r.meaning {
+            Meaning::Column(s, _) => facts.sources[s].table().is_none(),
+            _ => false,
+        };
+        listed && r.block != reference.block && r.name.value.eq_ignore_ascii_case(&reference.name.value)
+    };
+    facts.blocks[reference.block].items.iter().any(item) && facts.references.iter().any(asked)
 }
 
 /// Where else the block uses the same missing name, or one that a query around it answers for.

@@ -30,7 +30,7 @@ pub(super) fn fixes(sources: &[SourceId], subject: &Subject<'_>) -> Vec<Fix> {
     let fix = |mut edits: Vec<Edit>, why: String| {
         edits.sort_by_key(|e| (e.span.start, e.span.end));
         edits.dedup();
-        Fix { edits, applicability: Applicability::Likely, why }
+        Fix { edits, applicability: Applicability::Likely, why, tied: false }
     };
     let mut fixes = Vec::new();
     if let Some(more) = for_all(&uses, &owned, subject) {

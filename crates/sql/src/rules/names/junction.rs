@@ -47,7 +47,7 @@ pub(super) fn fixes(unknown: SourceId, subject: &Subject<'_>, schema: &Schema) -
 }
 
 /// The keys of a table that point at one row of another.
-fn keys<'a>(schema: &'a Schema, table: &'a Table, to: &'a Table) -> Vec<Link<'a>> {
+pub(super) fn keys<'a>(schema: &'a Schema, table: &'a Table, to: &'a Table) -> Vec<Link<'a>> {
     joins::between(schema, table, &[to]).into_iter().filter(|l| !l.multiplies).collect()
 }
 
@@ -121,7 +121,7 @@ fn replaced(unknown: SourceId, table: &Table, ties: &[Tie<'_>], subject: &Subjec
         .map(|t| format!("`{}`", t.name))
         .collect();
     let why = format!("`{}` is the table that has the keys of {}", table.name, names.join(" and "));
-    Some(Fix { edits, applicability: Applicability::Likely, why })
+    Some(Fix { edits, applicability: Applicability::Likely, why, tied: false })
 }
 
 /// Of two keys between the same tables, the one that is named like what is asked is meant.
@@ -167,11 +167,11 @@ fn direct(
         Applicability::Suggested
     };
     let why = format!("`{}` and `{}` hang together by a key, with no table between them", here.name, there.name);
-    Some(Fix { edits, applicability, why })
+    Some(Fix { edits, applicability, why, tied: false })
 }
 
 /// Whether the names of a key say nothing but which table it points at.
-fn is_plain(here: &str, there: &str, tables: &[&Table]) -> bool {
+pub(super) fn is_plain(here: &str, there: &str, tables: &[&Table]) -> bool {
     let plain = |name: &str| {
         let mut rest: String = name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
         for table in tables {

@@ -47,53 +47,52 @@ pub(super) fn unjoined_tables(
             continue;
         }
         let alias = wanted.filter(|w| !subject.context.dialect.reserved.contains(w));
-        let Some(joined) = mend::join(subject, block, table, alias) else { continue };
-        let among = among(reference, table, &joined, subject);
-        let mut edits = joined.edits;
-        let text = format!("{}.{}", joined.called, subject.context.dialect.quoted(&column.name));
-        // A qualified name stays wrong in its other places; so does one that the table spells otherwise.
-        let mut spans = vec![subject.query.span(reference.place)];
-        if reference.clause != Clause::On && (reference.qualifier.is_some() || exact.is_none()) {
-            spans.extend(uses(reference, subject));
-            spans.sort_by_key(|s| s.start);
-            spans.dedup();
-        }
-        edits.extend(spans.into_iter().map(|span| Edit { span, text: text.clone() }));
-        if wanted.is_none() {
-            edits.extend(joins_below(reference, table, subject));
-        }
-        edits.sort_by_key(|e| (e.span.start, e.span.end));
+        let text =
+            |joined: &mend::Joined| format!("{}.{}", joined.called, subject.context.dialect.quoted(&column.name));
         let asked = mend::asked_for(subject, &table.name);
         let missing_siblings = siblings.iter().filter(|s| table.column(s).is_none()).count();
         let ties = mend::ties(subject, block, table).saturating_sub(1).min(2);
         // A condition of an earlier join cannot speak of a table that is joined behind it.
         let forward = 10 * usize::from(reference.clause == Clause::On);
-        let doubt = forward
-            + 3 * usize::from(exact.is_none())
-            + (2 + joined.doubt + 2 * missing_siblings)
-                .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties);
-        let sure = !joined.inferred && !joined.multiplies && !joined.rivals;
-        if let Some(fix) = among {
-            // Figures about all rows would change with a join that multiplies them; counts in groups are often counts of
-            // what is joined.
-            let counts = facts.calls.iter().any(|c| {
-                let figure = matches!(c.lower.as_str(), "sum" | "avg")
-                    || (c.lower == "count" && !c.distinct && !facts.blocks[block].grouped);
-                c.block == Some(block) && c.aggregate && figure
-            });
-            ways.push(Way { fix, doubt: (doubt + 1).saturating_sub(2 * usize::from(counts)) });
+        // Of several paths that are as good, the database may say which multiplies rows; without it the first one is taken.
+        for joined in mend::joins(subject, block, table, alias) {
+            let among = among(reference, table, &joined, subject);
+            let text = text(&joined);
+            let mut edits = joined.edits;
+            // A qualified name stays wrong in its other places; so does one that the table spells otherwise.
+            let mut spans = vec![subject.query.span(reference.place)];
+            if reference.clause != Clause::On && (reference.qualifier.is_some() || exact.is_none()) {
+                spans.extend(uses(reference, subject));
+                spans.sort_by_key(|s| s.start);
+                spans.dedup();
+            }
+            edits.extend(spans.into_iter().map(|span| Edit { span, text: text.clone() }));
+            if wanted.is_none() {
+                edits.extend(joins_below(reference, table, subject));
+            }
+            edits.sort_by_key(|e| (e.span.start, e.span.end));
+            let doubt = forward
+                + 3 * usize::from(exact.is_none())
+                + (2 + joined.doubt + 2 * missing_siblings)
+                    .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties);
+            let sure = !joined.inferred && !joined.multiplies && !joined.rivals;
+            if let Some(fix) = among {
+                // Figures about all rows would change with a join that multiplies them; counts in groups are often counts of
+                // what is joined.
+                let counts = facts.calls.iter().any(|c| {
+                    let figure = matches!(c.lower.as_str(), "sum" | "avg")
+                        || (c.lower == "count" && !c.distinct && !facts.blocks[block].grouped);
+                    c.block == Some(block) && c.aggregate && figure
+                });
+                ways.push(Way { fix, doubt: (doubt + 1).saturating_sub(2 * usize::from(counts)) });
+            }
+            let why = format!(
+                "`{}` has the column `{}` and hangs together with the query by {}",
+                table.name, column.name, joined.path
+            );
+            let applicability = if sure { Applicability::Safe } else { Applicability::Likely };
+            ways.push(Way { fix: Fix { edits, applicability, why, tied: false }, doubt });
         }
-        ways.push(Way {
-            fix: Fix {
-                edits,
-                applicability: if sure { Applicability::Safe } else { Applicability::Likely },
-                why: format!(
-                    "`{}` has the column `{}` and hangs together with the query by {}",
-                    table.name, column.name, joined.path
-                ),
-            },
-            doubt,
-        });
     }
 }
 
@@ -199,6 +198,7 @@ pub(super) fn other_table(
         let asked = usize::from(mend::asked_for(subject, &table.name));
         ways.push(Way {
             fix: Fix {
+                tied: false,
                 edits,
                 applicability: Applicability::Likely,
                 why: format!("`{}` has every column that the query uses", table.name),
@@ -234,7 +234,7 @@ fn joins_below(reference: &Reference<'_>, table: &Table, subject: &Subject<'_>) 
             continue;
         }
         done.push(r.block);
-        let Some(joined) = mend::join(subject, r.block, table, None) else { continue };
+        let Some(joined) = mend::joins(subject, r.block, table, None).into_iter().next() else { continue };
         edits.extend(joined.edits);
     }
     edits
@@ -265,7 +265,8 @@ pub(super) fn bridge(reference: &Reference<'_>, subject: &Subject<'_>, ways: &mu
     if tables.iter().any(|t| std::ptr::eq(*t, table)) {
         return;
     }
-    let Some((path, rivals)) = joins::path(schema, &tables, table, &|_| 0) else { return };
+    let paths = joins::paths(schema, &tables, table, &|_| 0);
+    let (Some(path), rivals) = (paths.first(), paths.len() > 1) else { return };
     let Some(first) = path.first().and_then(|l| here.iter().find(|(_, t)| std::ptr::eq(*t, l.from))) else { return };
     let Some(mut left) = facts.sources[first.0].name.map(|n| dialect.quoted(&n.value)) else { return };
     let mut taken: Vec<String> =
@@ -302,6 +303,7 @@ pub(super) fn bridge(reference: &Reference<'_>, subject: &Subject<'_>, ways: &mu
     let inferred = path.iter().any(|l| l.inferred);
     ways.push(Way {
         fix: Fix {
+            tied: false,
             edits,
             applicability: Applicability::Likely,
             why: format!("`{}` hangs together with the tables before it by {}", table.name, words.join(", ")),
@@ -320,20 +322,24 @@ pub(super) fn missing_from(reference: &Reference<'_>, subject: &Subject<'_>, way
     let Some(end) = mend::clause_end(subject, block.place.start, mend::AFTER_FROM) else { return };
     let missing: Vec<&Reference<'_>> =
         facts.references.iter().filter(|r| r.block == reference.block && is_missing(&r.meaning)).collect();
+    // One name before all columns, which no table has, is what the table was to be called.
+    let alias = reference.qualifier.map(|q| q.value.as_str()).filter(|q| schema.table(q).is_none());
+    let alias = alias.filter(|a| missing.iter().all(|r| r.qualifier.is_some_and(|q| q.value.eq_ignore_ascii_case(a))));
     for table in schema.tables() {
         let held = |r: &&Reference<'_>| {
             table.column(&r.name.value).is_some()
-                && r.qualifier.is_none_or(|q| q.value.eq_ignore_ascii_case(&table.name))
+                && (alias.is_some() || r.qualifier.is_none_or(|q| q.value.eq_ignore_ascii_case(&table.name)))
         };
         let others = missing.iter().filter(|r| !held(r)).count();
         if !held(&reference) {
             continue;
         }
         let asked = usize::from(mend::asked_for(subject, &table.name));
+        let called = alias.map_or(String::new(), |a| format!(" AS {}", subject.context.dialect.quoted(a)));
         ways.push(Way {
             fix: mend::replace(
                 Span::new(end, end),
-                format!(" FROM {}", subject.context.dialect.quoted(&table.name)),
+                format!(" FROM {}{called}", subject.context.dialect.quoted(&table.name)),
                 Applicability::Likely,
                 format!("the query names columns and no table, and `{}` has them", table.name),
             ),

@@ -3,7 +3,7 @@
 use sqlparser::ast::FunctionArguments;
 
 use crate::dialect::{DIALECTS, Dialect, ErrorType};
-use crate::finding::{Finding, Severity};
+use crate::finding::{Applicability, Finding, Fix, Severity};
 use crate::mend;
 use crate::near::nearest;
 use crate::rules::names::meant;
@@ -60,9 +60,25 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         ));
         if few && mend::worth_mending(subject, out) {
             finding.fixes.extend(rephrase(call, subject));
+            finding.fixes.extend(column_of_alias(call, subject));
         }
         out.push(finding);
     }
+}
+
+/// `t(x)` where something in FROM is called `t` and has a column `x`: a point was meant.
+fn column_of_alias(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
+    let facts = subject.facts;
+    let (whole, arguments) = mend::call(subject, subject.query.span(call.place))?;
+    let [argument] = arguments.as_slice() else { return None };
+    let column = subject.query.text(*argument).trim();
+    let sources = facts.visible(call.block?);
+    let source = sources.into_iter().find(|&s| facts.sources[s].called().eq_ignore_ascii_case(&call.lower))?;
+    let name = column.trim_matches(['`', '"']);
+    facts.sources[source].column_names().iter().find(|c| c.eq_ignore_ascii_case(name))?;
+    let called = &subject.query.source[whole.start..][..call.lower.len()];
+    let why = format!("`{called}` is no function here but something in FROM, which has the column `{name}`");
+    Some(mend::replace(whole, format!("{called}.{column}"), Applicability::Likely, why))
 }
 
 /// A word that leaves room for functions of the database's own.

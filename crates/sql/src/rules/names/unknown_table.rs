@@ -4,7 +4,7 @@ use crate::dialect::DoubleQuotes;
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
 use crate::mend;
 use crate::near::{likeness, nearest};
-use crate::rules::names::{junction, meant};
+use crate::rules::names::{junction, junction_inside, meant};
 use crate::rules::{Rule, Subject};
 use crate::schema::{Schema, Table};
 use crate::scope::{Meaning, SourceId, TableMeaning, TableUse};
@@ -67,9 +67,12 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
     if let Some(fix) = source.and_then(|s| nothing_to_read(s, name, subject)) {
         return vec![fix];
     }
-    let between = source
-        .filter(|_| mend::worth_mending(subject, &[]))
-        .map_or(Vec::new(), |s| junction::fixes(s, subject, schema));
+    let mut between = Vec::new();
+    if let Some(source) = source.filter(|_| mend::worth_mending(subject, &[])) {
+        between.extend(named_by_columns(source, table, subject, schema));
+        between.extend(junction::fixes(source, subject, schema));
+        between.extend(junction_inside::fixes(source, subject, schema));
+    }
     let called = source.and_then(|s| facts.sources[s].name).map_or(name, |n| n.value.as_str());
     let quotes_are_names = subject.context.dialect.double_quotes == DoubleQuotes::Name;
     let asked: Vec<&str> = facts
@@ -129,9 +132,33 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
             // A name that is merely like it, of a table that lacks what is asked, is a guess.
             (false, true) => Applicability::Suggested,
         };
-        Fix { edits, applicability, why: format!("`{}` is the table nearest to `{name}`", t.name) }
+        Fix { edits, applicability, why: format!("`{}` is the table nearest to `{name}`", t.name), tied: false }
     });
     if known_by_name { ways.chain(between).collect() } else { between.iter().cloned().chain(ways).collect() }
+}
+
+/// Nothing is asked of the unknown table; all columns are those of one that is not in FROM, which is then what it stands for.
+fn named_by_columns(unknown: SourceId, table: &TableUse<'_>, subject: &Subject<'_>, schema: &Schema) -> Option<Fix> {
+    let facts = subject.facts;
+    let block = facts.sources[unknown].block;
+    let mut meant: Option<&Table> = None;
+    for r in facts.references.iter().filter(|r| r.block == block && r.meaning == Meaning::UnknownQualifier) {
+        let named = schema.table(&r.qualifier?.value).filter(|t| r.wildcard || t.column(&r.name.value).is_some())?;
+        if meant.is_some_and(|m| !std::ptr::eq(m, named)) {
+            return None;
+        }
+        meant = Some(named);
+    }
+    let own = |r: &&crate::scope::Reference<'_>| {
+        let its = r.qualifier.is_some_and(|q| q.value.eq_ignore_ascii_case(facts.sources[unknown].called()));
+        r.block == block && (its || r.qualifier.is_none())
+    };
+    let meant =
+        meant.filter(|_| facts.blocks[block].sources.len() == 1 && !facts.references.iter().any(|r| own(&r)))?;
+    let place = subject.query.span(table.place);
+    let name = facts.sources[unknown].name.map_or(place, |n| place.join(subject.query.span(n.span)));
+    let why = format!("every column that is asked for is one of `{}`, which is not in FROM", meant.name);
+    Some(mend::replace(name, subject.context.dialect.quoted(&meant.name), Applicability::Likely, why))
 }
 
 /// `FROM dual` stands where another database cannot do without FROM: there is nothing to read in it.

@@ -89,6 +89,7 @@ fn requoted(subject: &Subject<'_>) -> Fix {
         Edit { span: Span::new(p.start, p.end), text: dialect.quoted(actual.unwrap_or(&name)) }
     });
     Fix {
+        tied: false,
         edits: edits.collect(),
         applicability: Applicability::Safe,
         why: format!("{} quotes names with {}", dialect.name, dialect.quote),

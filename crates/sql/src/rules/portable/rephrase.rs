@@ -16,7 +16,8 @@ pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     let arguments: Vec<&str> = spans.iter().map(|s| subject.query.text(*s).trim()).collect();
     let (phrase, arguments) = meaning(&call.lower, &arguments)?;
     let dialect = subject.context.dialect;
-    let (_, template) = dialect.says.iter().find(|(p, _)| *p == phrase)?;
+    let everywhere = STANDARD.iter().filter(|(p, _)| *p == Phrase::Itself);
+    let (_, template) = dialect.says.iter().chain(everywhere).find(|(p, _)| *p == phrase)?;
     let text = fill(template, &arguments);
     let why = format!("{} says {} as `{}`", dialect.name, call.lower.to_uppercase(), shown(template));
     Some(mend::replace(whole, text, Applicability::Likely, why))

@@ -95,7 +95,7 @@ pub(super) fn ilike(place: Span, subject: &Subject<'_>) -> Option<Fix> {
     let like = Edit { span: word, text: "LIKE".into() };
     if subject.context.dialect.like_ignores_case {
         let why = "LIKE does not tell upper from lower case here";
-        return Some(Fix { edits: vec![like], applicability: Applicability::Likely, why: why.into() });
+        return Some(Fix { edits: vec![like], applicability: Applicability::Likely, why: why.into(), tied: false });
     }
     let operation = subject.facts.operations.iter().find(|o| {
         let (left, right) = (subject.query.span(o.left_node.span()), subject.query.span(o.right_node.span()));
@@ -114,6 +114,7 @@ pub(super) fn ilike(place: Span, subject: &Subject<'_>) -> Option<Fix> {
     };
     let edits = vec![lower(operation.left_node), like, lower(operation.right_node)];
     Some(Fix {
+        tied: false,
         edits,
         applicability: Applicability::Safe,
         why: "texts in lower case differ in nothing but case".into(),
@@ -181,5 +182,5 @@ pub(super) fn joined_text(span: Span, sign: &Token, subject: &Subject<'_>) -> Op
         edits.push(Edit { span: Span::new(span.end, span.end), text: ")".into() });
     }
     let why = format!("{} joins text with {}", subject.context.dialect.name, if pipes { "||" } else { "CONCAT" });
-    Some(Fix { edits, applicability: Applicability::Likely, why })
+    Some(Fix { edits, applicability: Applicability::Likely, why, tied: false })
 }

@@ -28,6 +28,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             );
         } else {
             let fix = Fix {
+                tied: false,
                 edits: vec![Edit { span: comment.span, text: " ".into() }],
                 applicability: Applicability::Safe,
                 why: "a comment changes nothing of what the query asks".into(),

@@ -5,20 +5,31 @@ use sqlparser::keywords::Keyword;
 
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend;
+use crate::near::nearest;
 use crate::rules::Subject;
-use crate::scope::{BlockId, Call, Clause, Reference};
+use crate::rules::shape::nested_aggregates as nested;
+use crate::scope::{BlockId, Call, Clause, Meaning, Reference};
 
 /// All ways for a call.
 pub(super) fn for_call(call: &Call<'_>, subject: &Subject<'_>) -> Vec<Fix> {
     let Some(block) = call.block else { return Vec::new() };
     let place = subject.query.span(call.place);
     let ways = match call.clause {
-        Clause::Select if call.nested => [in_groups(block, subject), best_group(call, block, subject)],
-        Clause::Where if !call.nested => [to_having(place, None, block, subject), to_subquery(call, subject)],
-        Clause::On if !call.nested => [to_subquery(call, subject), None],
-        Clause::OrderBy if !call.nested => [sorted(call, block, subject), None],
-        Clause::GroupBy if !call.nested => [without_key(place, block, subject), None],
-        _ => [None, None],
+        Clause::Select if call.nested => vec![
+            in_groups(block, subject),
+            best_group(call, block, subject),
+            nested::best_of_those_named(call, block, subject),
+            nested::row_itself(call, subject),
+            nested::only_group(call, block, subject),
+        ],
+        Clause::Where if !call.nested => {
+            let groups = counted_groups(place, block, subject);
+            vec![to_having(place, None, block, subject), groups, to_subquery(call, subject)]
+        }
+        Clause::On if !call.nested => vec![to_subquery(call, subject)],
+        Clause::OrderBy if !call.nested => vec![sorted(call, block, subject)],
+        Clause::GroupBy if !call.nested => vec![without_key(place, block, subject)],
+        _ => Vec::new(),
     };
     ways.into_iter().flatten().collect()
 }
@@ -39,34 +50,34 @@ pub(crate) fn for_alias(reference: &Reference<'_>, item: usize, subject: &Subjec
     }
 }
 
-fn fix(mut edits: Vec<Edit>, why: impl Into<String>) -> Fix {
+pub(super) fn fix(mut edits: Vec<Edit>, why: impl Into<String>) -> Fix {
     edits.sort_by_key(|e| (e.span.start, e.span.end));
-    Fix { edits, applicability: Applicability::Likely, why: why.into() }
+    Fix { edits, applicability: Applicability::Likely, why: why.into(), tied: false }
 }
 
-fn insert(at: usize, text: String) -> Edit {
+pub(super) fn insert(at: usize, text: String) -> Edit {
     Edit { span: Span::new(at, at), text }
 }
 
-fn holds(outer: Span, inner: Span) -> bool {
+pub(super) fn holds(outer: Span, inner: Span) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
 /// Where WHERE and, of a block that groups, GROUP BY (and, if wanted, HAVING) end.
-fn groups_end(block: BlockId, having_too: bool, subject: &Subject<'_>) -> Option<usize> {
+pub(super) fn groups_end(block: BlockId, having_too: bool, subject: &Subject<'_>) -> Option<usize> {
     let inside = |k: Keyword| matches!(k, Keyword::WHERE | Keyword::GROUP) || (having_too && k == Keyword::HAVING);
     let stops: Vec<Keyword> = mend::AFTER_FROM.iter().copied().filter(|k| !inside(*k)).collect();
     mend::clause_end(subject, subject.facts.blocks[block].from, &stops)
 }
 
 /// Whether one of the keywords stands behind the FROM of a block.
-fn has(block: BlockId, words: &[Keyword], subject: &Subject<'_>) -> bool {
+pub(super) fn has(block: BlockId, words: &[Keyword], subject: &Subject<'_>) -> bool {
     mend::rest_of_query(subject, subject.facts.blocks[block].from)
         .iter()
         .any(|(depth, _, token)| *depth == 0 && mend::keyword(token).is_some_and(|k| words.contains(&k)))
 }
 
-const SET_OPERATIONS: &[Keyword] = &[Keyword::UNION, Keyword::EXCEPT, Keyword::INTERSECT];
+pub(super) const SET_OPERATIONS: &[Keyword] = &[Keyword::UNION, Keyword::EXCEPT, Keyword::INTERSECT];
 
 /// The items of the SELECT list that aggregate nothing, as they are written; `None` if one of them is no plain column.
 fn plain_items(block: BlockId, subject: &Subject<'_>) -> Option<Vec<String>> {
@@ -117,6 +128,38 @@ fn to_having(place: Span, written: Option<String>, block: BlockId, subject: &Sub
     Some(fix(edits, "aggregates are known only when rows are grouped, which HAVING waits for"))
 }
 
+/// `SELECT COUNT(user) … WHERE COUNT(badge) > 5` asks how many users have more than five: they are grouped, and the groups
+/// that are left are counted.
+fn counted_groups(place: Span, block: BlockId, subject: &Subject<'_>) -> Option<Fix> {
+    let facts = subject.facts;
+    let b = &facts.blocks[block];
+    let ([item], false) = (b.items.as_slice(), b.grouped) else { return None };
+    let alone = matches!(item.expression?, Expr::Function(_));
+    let count = facts.calls.iter().find(|c| c.block == Some(block) && c.clause == Clause::Select && c.aggregate)?;
+    let (whole, arguments) = mend::call(subject, subject.query.span(count.place))?;
+    if !alone || count.lower != "count" || count.argument.column.is_none() || has(block, SET_OPERATIONS, subject) {
+        return None;
+    }
+    let key = subject.query.text(*arguments.first()?).trim();
+    let key = key.get(..9).filter(|w| w.eq_ignore_ascii_case("distinct ")).map_or(key, |_| key[9..].trim());
+    let (word, parts) = mend::conditions(subject, block)?;
+    let at = parts.iter().position(|p| holds(*p, place))?;
+    let gone = match (at, parts.get(at + 1)) {
+        (0, None) => word.join(parts[0]),
+        (0, Some(next)) => Span::new(parts[0].start, next.start),
+        _ => Span::new(parts[at - 1].end, parts[at].end),
+    };
+    let from = mend::from_word(subject, block)?;
+    let end = groups_end(block, true, subject)?;
+    let edits = vec![
+        Edit { span: whole, text: "COUNT(*)".into() },
+        insert(from.start, format!("FROM (SELECT {key} ")),
+        Edit { span: gone, text: String::new() },
+        insert(end, format!(" GROUP BY {key} HAVING {}) AS each_group", subject.query.text(parts[at]))),
+    ];
+    Some(fix(edits, format!("each `{key}` is counted once, if its group is as the condition says")))
+}
+
 /// `x = MAX(x)` compares with the maximum of the whole table.
 fn to_subquery(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     let (source, _) = call.argument.column.filter(|_| matches!(call.lower.as_str(), "min" | "max" | "avg"))?;
@@ -133,7 +176,7 @@ fn to_subquery(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
 }
 
 /// The aggregates that stand right inside another one, with their whole extent.
-fn inner_calls(block: BlockId, subject: &Subject<'_>) -> Vec<Span> {
+pub(super) fn inner_calls(block: BlockId, subject: &Subject<'_>) -> Vec<Span> {
     let calls = subject
         .facts
         .calls
@@ -278,4 +321,24 @@ fn without_key(place: Span, block: BlockId, subject: &Subject<'_>) -> Option<Fix
     let gone =
         if at == 0 { Span::new(keys[0].start, keys[1].start) } else { Span::new(keys[at - 1].end, keys[at].end) };
     Some(fix(vec![Edit { span: gone, text: String::new() }], why))
+}
+
+/// An aggregate in a subquery whose column only the query around it has: a column of nearly that name is the subquery's own.
+pub(super) fn of_own_table(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
+    let facts = subject.facts;
+    let (whole, _) = mend::call(subject, subject.query.span(call.place))?;
+    let reference = facts.references.iter().find(|r| {
+        let captured = matches!(r.meaning, Meaning::Column(s, _) if Some(facts.sources[s].block) != call.block);
+        Some(r.block) == call.block && r.qualifier.is_none() && captured && holds(whole, subject.query.span(r.place))
+    })?;
+    let own = facts.blocks[reference.block].sources.iter().flat_map(|&s| facts.sources[s].column_names());
+    let near = nearest(&reference.name.value, own)?;
+    let alike = |r: &&Reference<'_>| {
+        r.block == reference.block && r.qualifier.is_none() && r.name.value == reference.name.value && !r.wildcard
+    };
+    let text = subject.context.dialect.quoted(near);
+    let places = facts.references.iter().filter(alike).map(|r| subject.query.span(r.place));
+    let edits: Vec<Edit> = places.map(|span| Edit { span, text: text.clone() }).collect();
+    let why = format!("`{near}` is the column of the subquery's own tables nearest to `{}`", reference.name.value);
+    Some(fix(edits, why))
 }

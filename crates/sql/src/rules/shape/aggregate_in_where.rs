@@ -20,6 +20,18 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let lonely = call.clause == Clause::OrderBy
             && call.block.is_some_and(|b| !facts.blocks[b].grouped)
             && !facts.calls.iter().any(|c| c.aggregate && c.block == call.block && c.clause != Clause::OrderBy);
+        if outer && subject.refused_for(RULE.code) {
+            out.extend(aggregate_fixes::of_own_table(call, subject).map(|fix| {
+                let name = call.lower.to_uppercase();
+                let message =
+                    format!("{name} is taken over a column of the query around it, which cannot have it here");
+                let advice =
+                    format!("{name} in this subquery must be taken over a column of the subquery's own tables.");
+                Finding::new(RULE.code, Severity::Error, subject.query.span(call.place), &call.lower, message)
+                    .advise(advice)
+                    .mend(fix)
+            }));
+        }
         if outer || !(misplaced || call.nested || lonely) {
             continue;
         }

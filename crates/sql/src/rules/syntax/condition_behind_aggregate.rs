@@ -57,15 +57,20 @@ fn conditional(subject: &Subject<'_>, broken: &Broken<'_>, at: usize) -> Option<
     let close = at.checked_sub(1).filter(|&i| broken.is(i, &Token::RParen))?;
     let open = broken.opening(close)?;
     let name = open.checked_sub(1).filter(|&i| broken.is_aggregate(i))?;
-    let around = broken.around(at)?;
     let depth = broken.words[at].depth;
-    let end = broken.closing(around)?;
     let beside = |i: &usize| broken.words[*i].depth == depth;
-    // A WHERE with a SELECT of its own is where it belongs; a second condition is somebody else's.
-    let clause = |i: usize| broken.clause(i).is_some();
-    if (around + 1..end).filter(beside).any(|i| i != at && (clause(i) || (i > at && broken.is_aggregate(i)))) {
-        return None;
-    }
+    let end = match broken.around(at) {
+        Some(around) => {
+            let end = broken.closing(around)?;
+            // A WHERE with a SELECT of its own is where it belongs; a second condition is somebody else's.
+            let clause = |i: usize| broken.clause(i).is_some();
+            if (around + 1..end).filter(beside).any(|i| i != at && (clause(i) || (i > at && broken.is_aggregate(i)))) {
+                return None;
+            }
+            end
+        }
+        None => item_end(broken, at)?,
+    };
     let condition = broken.slice(at + 1, end);
     if !subject.context.dialect.lacks.contains(&Feature::Filter) {
         let behind = broken.words[end - 1].span.end;
@@ -79,4 +84,22 @@ fn conditional(subject: &Subject<'_>, broken: &Broken<'_>, at: usize) -> Option<
     let call = format!("{}({word}CASE WHEN {condition} THEN {value} END)", subject.query.text(broken.words[name].span));
     let span = Span::new(broken.words[name].span.start, broken.words[end - 1].span.end);
     Some(vec![Edit { span, text: call }])
+}
+
+/// Where the condition ends that stands in the SELECT list itself, before any FROM: before a comma, the name of the item, the next
+/// clause, or a sign behind which another aggregate begins.
+fn item_end(broken: &Broken<'_>, at: usize) -> Option<usize> {
+    let beside = |i: &usize| broken.words[*i].depth == 0;
+    let before = (0..at).rev().filter(beside).find_map(|i| broken.clause(i).filter(|c| *c != Clause::Where))?;
+    if before != Clause::Select {
+        return None;
+    }
+    let sign = |i: usize| matches!(broken.words[i].token, Token::Plus | Token::Minus | Token::Mul | Token::Div);
+    let ends = |i: &usize| {
+        matches!(broken.words[*i].token, Token::Comma | Token::SemiColon)
+            || broken.keyword(*i) == Some(Keyword::AS)
+            || broken.clause(*i).is_some()
+            || (sign(*i) && broken.is_aggregate(*i + 1))
+    };
+    Some((at + 1..broken.words.len()).filter(beside).find(ends).unwrap_or(broken.words.len()))
 }

@@ -65,7 +65,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     guards.retain(|g| !whole.iter().any(|w| inside(g, w)));
     guards.sort_by_key(|e| (e.span.start, e.span.end));
     for finding in out[first..].iter_mut().filter(|f| refused && !f.fixes.is_empty()) {
-        finding.fixes = vec![Fix { edits: guards.clone(), applicability: Applicability::Likely, why: WHY.into() }];
+        finding.fixes =
+            vec![Fix { edits: guards.clone(), applicability: Applicability::Likely, why: WHY.into(), tied: false }];
     }
 }
 
