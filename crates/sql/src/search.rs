@@ -180,7 +180,8 @@ impl<'r> Search<'r> {
         {
             return self.expand(known);
         }
-        if self.guessing {
+        // Fixes that are sure enough may also have been missed because another error, which nothing mends, stood before theirs.
+        if here.applied.iter().any(|a| a.applicability > self.request.apply) {
             self.done = Some(guess(with_salvage(here)));
             return;
         }
