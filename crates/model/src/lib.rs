@@ -19,10 +19,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cache;
 mod cancel;
 mod error;
 mod http;
 mod key;
+mod local;
 mod open;
 mod providers;
 mod remote;
@@ -36,9 +38,11 @@ mod wire;
 
 use std::pin::Pin;
 
+pub use cache::folder as cache_folder;
 pub use cancel::Cancel;
 pub use error::{Error, Wait};
 pub use key::Key;
+pub use local::{Local, LocalFiles, Speed};
 pub use open::open;
 pub use providers::{Known, Provider, Providers};
 pub use replay::{Recorder, Replay};

@@ -8,6 +8,7 @@ use reqwest::Url;
 use crate::Model;
 use crate::error::Error;
 use crate::key::Key;
+use crate::local::{Local, LocalFiles};
 use crate::providers::{Provider, Providers};
 use crate::remote::Remote;
 use crate::replay::Replay;
@@ -21,6 +22,7 @@ const ADDRESS_KEY: &str = "QUERYMEND_MODEL_KEY";
 /// |---|---|
 /// | `openai:gpt-4.1-mini`, `ollama:qwen2.5-coder:7b`, … | a model of a provider in `providers.toml` |
 /// | `http://127.0.0.1:8080/v1#name` | a model of a server at this address that speaks like OpenAI |
+/// | `local:FILE.gguf`, `local:FILE.gguf+FILE.safetensors` | a model in this process, with an adapter or without |
 /// | `replay:FILE` | what a [`crate::Recorder`] wrote down |
 ///
 /// Nothing is sent yet, but a key that is missing is an error here already.
@@ -28,6 +30,9 @@ pub fn open(spec: &str, providers: &Providers) -> Result<Arc<dyn Model>, Error> 
     let spec = spec.trim();
     if let Some(file) = spec.strip_prefix("replay:") {
         return Ok(Arc::new(Replay::read(Path::new(file))?));
+    }
+    if let Some(files) = spec.strip_prefix("local:") {
+        return Ok(Arc::new(Local::open(spec, &local_files(files))?));
     }
     if spec.starts_with("http://") || spec.starts_with("https://") {
         let (base, model) = spec.split_once('#').filter(|(_, model)| !model.is_empty()).ok_or_else(|| {
@@ -58,6 +63,19 @@ pub fn open(spec: &str, providers: &Providers) -> Result<Arc<dyn Model>, Error> 
     }
     let url = address(provider, model)?;
     remote(format!("{name}:{model}"), model, provider, url, providers)
+}
+
+/// A model's file and, behind a plus sign, its adapter's.
+fn local_files(files: &str) -> LocalFiles {
+    let (model, adapter) = match files.split_once(".gguf+") {
+        Some((model, adapter)) => (format!("{model}.gguf"), Some(adapter.into())),
+        None => (files.to_owned(), None),
+    };
+    LocalFiles {
+        model: model.into(),
+        adapter,
+        prepared: crate::cache::folder().map(|cache| cache.join("models/prepared")),
+    }
 }
 
 fn remote(

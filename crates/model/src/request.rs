@@ -25,6 +25,9 @@ pub struct Request {
     /// Texts that end the reply where they occur.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
+    /// One SQL statement is asked for: a model that is run here ends with it. Servers are not told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sql: bool,
     /// The longest that the whole request may take, tries included.
     pub timeout: Duration,
 }
@@ -39,6 +42,7 @@ impl Request {
             seed: None,
             schema: None,
             stop: Vec::new(),
+            sql: false,
             timeout: Duration::from_secs(60),
         }
     }
@@ -64,6 +68,12 @@ impl Request {
     /// With a JSON schema for the reply.
     pub fn schema(mut self, schema: serde_json::Value) -> Self {
         self.schema = Some(schema);
+        self
+    }
+
+    /// Asking for one SQL statement.
+    pub fn sql(mut self) -> Self {
+        self.sql = true;
         self
     }
 

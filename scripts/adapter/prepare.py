@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Makes the chats that the adapter is trained on, in the words that Querymend itself uses.
+
+    prepare.py --bin querymend --spider DIR --out DIR
+
+DIR of Spider: train_questions.csv (database, question, sql), database/NAME/NAME.sqlite and, for scoring, questions_dev.json.
+Writes train.json (the last message of each chat is learned) and eval.json (question, gold, the messages).
+
+Every training question comes once in each pass, but not always with the same surroundings: with or without samples of the
+values beside the columns, with or without a line of values that the question names, with its tables in another order, and now
+and then as a conversation in which a broken query is sent back. So the adapter does not depend on what a database shows.
+"""
+import argparse
+import collections
+import csv
+import json
+import os
+import random
+import re
+import sqlite3
+import subprocess
+import time
+
+SYSTEM = "You translate questions into one SQLite query. Answer with SQL only."
+TOKEN = re.compile(r"'(?:[^']|'')*'|`[^`]*`|\"[^\"]*\"|[A-Za-z_][A-Za-z0-9_]*|\d+(?:\.\d+)?|<>|<=|>=|!=|\|\||\s+|.", re.S)
+PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
+RESERVED = set("""add all alter and as asc between by case check column commit create cross default delete desc distinct drop else
+end except exists false for foreign from full group having if in index inner insert intersect into is join key left like limit
+natural not null offset on or order outer over primary references right select set table then transaction to true union unique
+update using values view when where with""".split())
+SHORTEST_HIT, MOST_HITS = 3, 4
+
+
+def args():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--spider", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--passes", type=int, default=1, help="how often each question is taken, with other surroundings")
+    return parser.parse_args()
+
+
+class Database:
+    """A database as the prompt shows it."""
+
+    def __init__(self, binary, path):
+        self.path = path
+        ddl = subprocess.run([binary, "schema", "--db", path, "--format", "ddl"], capture_output=True, text=True, check=True).stdout
+        self.tables = re.findall(r"(?:-- a view\n)?CREATE TABLE .*?\n\);\n", ddl, re.S)
+        self.connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+        self.connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        self.columns = {}
+        self.spelling = {}
+        self.values = collections.defaultdict(list)
+        for (table,) in self.connection.execute("select name from sqlite_master where type = 'table' and name not like 'sqlite_%'").fetchall():
+            self.spelling.setdefault(table.lower(), table)
+            for row in self.connection.execute(f'pragma table_info("{table}")').fetchall():
+                name, kind = row[1], row[2].upper()
+                self.spelling.setdefault(name.lower(), name)
+                self.columns.setdefault(table, []).append(name)
+                if not kind or "CHAR" in kind or "TEXT" in kind:
+                    found = self.connection.execute(
+                        f'select "{name}", count(*) from (select "{name}" from "{table}" limit 20000) where typeof("{name}") = \'text\' '
+                        f'group by 1 order by 2 desc, 1 limit 2000').fetchall()
+                    self.values[table, name] = [value for value, _ in found]
+
+    def samples(self, table_text, most=3, longest=30):
+        """The table with the commonest values of its text columns beside them."""
+        table = re.match(r"(?:-- a view\n)?CREATE TABLE (\S+|`[^`]*`) \(", table_text).group(1).strip('`')
+        lines = table_text.split("\n")
+        for i, line in enumerate(lines):
+            name = re.match(r"  (?:`([^`]*)`|(\S+))", line)
+            values = name and self.values.get((table, name.group(1) or name.group(2)))
+            if values and not re.match(r"  (PRIMARY|FOREIGN|UNIQUE)\b", line):
+                short = [v for v in values if 0 < len(v) <= longest and "\n" not in v][:most]
+                if short:
+                    lines[i] = f"{line} -- " + ", ".join(quoted(v) for v in short)
+        return "\n".join(lines)
+
+    def hits(self, question):
+        """Values that the question names."""
+        low = f" {re.sub(r'[^a-z0-9]+', ' ', question.lower())} "
+        found = []
+        for (table, column), values in self.values.items():
+            for value in values:
+                plain = re.sub(r"[^a-z0-9]+", " ", value.lower()).strip()
+                if SHORTEST_HIT <= len(plain) <= 40 and not plain.isdigit() and f" {plain} " in low:
+                    found.append((len(plain), f"{name(table)}.{name(column)} = {quoted(value)}"))
+        found.sort(key=lambda hit: -hit[0])
+        return [hit for _, hit in found[:MOST_HITS]]
+
+    def rows(self, sql):
+        end = time.monotonic() + 1
+        self.connection.set_progress_handler(lambda: time.monotonic() > end, 10000)
+        try:
+            return self.connection.execute(sql).fetchmany(3), None
+        except sqlite3.Error as error:
+            return None, str(error)
+
+
+def quoted(value):
+    return "'" + value.replace("'", "''") + "'"
+
+
+def name(word):
+    return word if PLAIN.match(word) and word.lower() not in RESERVED else f"`{word}`"
+
+
+def tidy(sql, spelling):
+    """The query with names as the schema spells them, quoted only where they must be."""
+    out = []
+    for token in TOKEN.findall(sql.strip().rstrip(";")):
+        if token.startswith("`"):
+            word = spelling.get(token[1:-1].lower(), token[1:-1])
+            out.append(name(word))
+        elif token.isspace():
+            out.append(" ")
+        else:
+            out.append(token)
+    return re.sub(r"\bt(\d)\b", r"T\1", "".join(out)).strip()
+
+
+def broken(sql, database, rng):
+    """The query with one typical fault in it, if that makes it fail."""
+    tokens = TOKEN.findall(sql)
+    places = [i for i, t in enumerate(tokens) if PLAIN.match(t) and t.lower() in database.spelling]
+    aliases = [i for i, t in enumerate(tokens) if re.fullmatch(r"T\d", t) and i + 1 < len(tokens) and tokens[i + 1] == "."]
+    kinds = ["spell", "other"] + (["alias"] * 2 if len({tokens[i] for i in aliases}) > 1 else [])
+    for _ in range(4):
+        changed = list(tokens)
+        kind = rng.choice(kinds)
+        if kind == "alias":
+            i = rng.choice(aliases)
+            changed[i] = rng.choice([a for a in {tokens[j] for j in aliases} if a != tokens[i]])
+        elif places:
+            i = rng.choice(places)
+            word = tokens[i]
+            if kind == "spell":
+                changed[i] = rng.choice([word.replace("_", ""), word + "s", word.rstrip("s"), word + "_id", word + "_name"])
+            else:
+                table = rng.choice(list(database.columns))
+                changed[i] = rng.choice(database.columns[table])
+        attempt = "".join(changed)
+        rows, error = database.rows(attempt)
+        if rows is None and error != "interrupted":
+            return attempt, error
+    return None
+
+
+def prompt(database, question, rng, shown=None, hinted=None, shuffled=0.2):
+    tables = list(database.tables)
+    shown = rng.random() < 0.5 if shown is None else shown
+    hinted = rng.random() < 0.5 if hinted is None else hinted
+    if rng.random() < shuffled:
+        rng.shuffle(tables)
+    text = "".join(database.samples(t) if shown else t for t in tables).strip()
+    hits = database.hits(question) if hinted else []
+    values = f"Values: {'; '.join(hits)}\n\n" if hits else ""
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": f"{text}\n\n{values}Question: {question}"}]
+
+
+def main():
+    given = args()
+    rng = random.Random(7)
+    os.makedirs(given.out, exist_ok=True)
+    known = {}
+
+    def database(db):
+        if db not in known:
+            known[db] = Database(given.bin, os.path.join(given.spider, "database", db, f"{db}.sqlite"))
+        return known[db]
+
+    train, refused, turns = [], 0, 0
+    with open(os.path.join(given.spider, "train_questions.csv"), newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        db = database(row["database"])
+        sql = tidy(row["sql"], db.spelling)
+        if db.rows(sql)[0] is None:
+            refused += 1
+            continue
+        for _ in range(given.passes):
+            chat = prompt(db, row["question"], rng)
+            fault = broken(sql, db, rng) if rng.random() < 0.12 else None
+            if fault:
+                turns += 1
+                chat += [{"role": "assistant", "content": fault[0]},
+                         {"role": "user", "content": f"The query failed: {fault[1]}.\nAnswer with the corrected query only."}]
+            train.append({"db": row["database"], "gold": sql, "messages": chat + [{"role": "assistant", "content": sql}]})
+    json.dump(train, open(os.path.join(given.out, "train.json"), "w"))
+    evaluation = []
+    for question in json.load(open(os.path.join(given.spider, "questions_dev.json"))):
+        db = database(question["db_id"])
+        for tag, shown, hinted in [("plain", False, False), ("samples", True, False), ("values", False, True), ("both", True, True)]:
+            messages = prompt(db, question["question"], random.Random(1), shown, hinted, shuffled=0)
+            evaluation.append({"tag": tag, "db": question["db_id"], "gold": question["gold"], "messages": messages})
+    json.dump(evaluation, open(os.path.join(given.out, "eval.json"), "w"))
+    print(json.dumps({"train": len(train), "of them corrections": turns, "refused": refused, "eval": len(evaluation)}))
+
+
+if __name__ == "__main__":
+    main()
