@@ -70,7 +70,6 @@ enum Command {
     #[command(after_help = "Examples:\n  querymend dialects\n  querymend check --dialect postgres query.sql")]
     Dialects,
     Completions(completions::Completions),
-    #[command(hide = true)]
     Man(completions::Man),
 }
 

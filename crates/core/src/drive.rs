@@ -22,8 +22,6 @@ use crate::run::{Ask, Draft, Hindrance, Outcome, Run, Settings, Step};
 use crate::session::Session;
 use crate::trace;
 
-/// A value is looked up for this long at most: it only settles ties and doubts.
-const LOOKUP: Duration = Duration::from_millis(500);
 /// Values that a model is shown of a column.
 const SHOWN_VALUES: usize = 12;
 /// Rows that are fetched of each table for an analysis that runs here.
@@ -101,7 +99,7 @@ impl Querymend {
 
     /// The tables, read once.
     pub async fn schema(&self) -> Result<Arc<Schema>, EngineTrouble> {
-        let read = || async { Ok(Arc::new(self.engine.schema().await?)) };
+        let read = || async { Ok(Arc::new(self.config.policy.readable(self.engine.schema().await?))) };
         self.schema.get_or_try_init(read).await.cloned()
     }
 
@@ -285,7 +283,7 @@ impl Driver<'_> {
 
     /// The first values of a short query; nothing if it takes long or fails.
     async fn lookup(&self, query: &Approved, rows: usize) -> Option<Vec<String>> {
-        let limits = Limits { rows, time: LOOKUP, ..Limits::default() };
+        let limits = Limits::lookup(rows);
         let rows = self.engine().execute(query, &limits, &self.cancel.engine).await.ok()?;
         let text = |cell: &Cell| match cell {
             Cell::Text(text) => text.clone(),

@@ -1,9 +1,11 @@
 //! Past runs, as files: one line for each event, so that any run can be looked at again.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use querymend_sql::{Cell, Rows};
 use serde_json::Value;
 
 use crate::event::Event;
@@ -29,7 +31,7 @@ impl Traces {
         let unfinished = self.folder.join(format!("{id}.part"));
         let mut file = io::BufWriter::new(private(&unfinished)?);
         for event in events.iter().filter(|e| !matches!(e, Event::Text { .. })) {
-            serde_json::to_writer(&mut file, event)?;
+            serde_json::to_writer(&mut file, &*shortened(event))?;
             file.write_all(b"\n")?;
         }
         file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
@@ -41,8 +43,9 @@ impl Traces {
     pub fn read(&self, id: &str) -> io::Result<Option<Vec<Value>>> {
         let mut fits: Vec<String> = self.ids()?.into_iter().filter(|known| known.starts_with(id)).collect();
         let (Some(id), true) = (fits.pop(), fits.is_empty() && !id.is_empty()) else { return Ok(None) };
-        let text = fs::read_to_string(self.path(&id))?;
-        Ok(Some(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
+        // One that somebody damaged is told as far as it can be read.
+        let text = fs::read(self.path(&id))?;
+        Ok(Some(String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
     }
 
     /// The ids of all runs that are kept, oldest first: they sort by time.
@@ -70,6 +73,40 @@ impl Traces {
         }
         Ok(())
     }
+}
+
+/// Rows of an answer that a trace keeps.
+const KEPT_ROWS: usize = 20;
+/// Bytes of a value that a trace keeps.
+const KEPT_BYTES: usize = 200;
+
+/// An event as it is kept: of an answer only the first rows, and of long values only the beginning. A trace says what
+/// happened; it is no copy of the database. What was left out is said in `reasons`.
+fn shortened(event: &Event) -> Cow<'_, Event> {
+    let Event::Finished { answer } = event else { return Cow::Borrowed(event) };
+    let Some(rows) = &answer.rows else { return Cow::Borrowed(event) };
+    let mut cut = 0;
+    let mut short = |text: &String| {
+        if text.len() <= KEPT_BYTES {
+            return text.clone();
+        }
+        cut += 1;
+        format!("{}…", &text[..text.floor_char_boundary(KEPT_BYTES)])
+    };
+    let mut cell = |cell: &Cell| match cell {
+        Cell::Text(text) => Cell::Text(short(text)),
+        Cell::Binary(text) => Cell::Binary(short(text)),
+        Cell::Null | Cell::Boolean(_) | Cell::Integer(_) | Cell::Number(_) => cell.clone(),
+    };
+    let kept = rows.rows.iter().take(KEPT_ROWS).map(|row| row.iter().map(&mut cell).collect()).collect();
+    let left = rows.rows.len().saturating_sub(KEPT_ROWS);
+    if left == 0 && cut == 0 {
+        return Cow::Borrowed(event);
+    }
+    let mut answer = answer.clone();
+    answer.rows = Some(Rows { columns: rows.columns.clone(), rows: kept, truncated: rows.truncated });
+    answer.reasons.push(format!("this trace leaves out {left} rows and cuts {cut} values short"));
+    Cow::Owned(Event::Finished { answer })
 }
 
 /// Only the owner may read what was asked.

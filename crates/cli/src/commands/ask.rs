@@ -10,7 +10,7 @@ use querymend::{Ask, Cancel, Querymend, Status, Stop};
 pub use self::lines::Lines;
 use crate::failure::{Exit, Failure};
 use crate::out::Out;
-use crate::setup::{Asking, Database, runtime};
+use crate::setup::{Asking, Database, runtime, tell_idle};
 use crate::watch::Watch;
 use crate::{answer, input, interrupt, state, story, table};
 
@@ -62,6 +62,7 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
     let engine = ask.database.open(&config)?;
     let dialect = engine.dialect();
     let runtime = runtime()?;
+    tell_idle(&config, &*engine, &runtime, out);
     let querymend = Querymend::new(engine, model, config.clone());
     let cancel = Cancel::new();
     let mut watch = Watch::new(out);

@@ -62,7 +62,7 @@ pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
         return check.batch.run(file, Checking, &check.against, policy, out);
     }
     let text = input::sql(check.file.as_deref(), check.sql.as_deref())?;
-    let known = check.against.load(out)?;
+    let known = check.against.load(out)?.within(&policy, out);
     if known.schema.is_none() {
         out.note("note: neither --db nor --schema was given, so names of tables and columns are not checked");
     }
@@ -70,8 +70,8 @@ pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
     let review = review(&text.text, &context);
     match check.format {
         Format::Text => write_text(&text, &review, check.explain, out)?,
-        Format::Json => out.line(&pretty(&Report::new(&review))?)?,
-        Format::Sarif => out.line(&pretty(&sarif::log(&text.name, &review))?)?,
+        Format::Json => out.json(&pretty(&Report::new(&review))?)?,
+        Format::Sarif => out.json(&pretty(&sarif::log(&text.name, &review))?)?,
     }
     if check.explain && check.format == Format::Sarif {
         // SARIF has no place for it, and stdout must stay SARIF.

@@ -122,7 +122,7 @@ pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
     if let Some(why) = enough(fix) {
         return aborted(fix, &text, &why, out);
     }
-    let known = fix.against.load(out)?;
+    let known = fix.against.load(out)?.within(&policy, out);
     let context = Context { schema: known.schema.as_ref(), dialect: known.dialect, policy: &policy, question: None };
     let question = words(fix.question.as_deref(), fix.evidence.as_deref());
     let broken =
@@ -136,7 +136,7 @@ pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
     let repair = mend(&broken, judge.as_ref())?;
     match fix.format {
         Format::Text => write_text(&text, &repair, &context, out)?,
-        Format::Json => out.line(&pretty(&Report::new(fix, &repair))?)?,
+        Format::Json => out.json(&pretty(&Report::new(fix, &repair))?)?,
     }
     Ok(if succeeded(repair.status) { Exit::Done } else { Exit::Refused })
 }
@@ -159,7 +159,7 @@ fn aborted(fix: &Fix, text: &Text, why: &str, out: &mut Out) -> Result<Exit, Fai
         Format::Json => {
             let sql = text.text.clone();
             let repair = Repair { status: Status::GaveUp, sql, applied: Vec::new(), findings: Vec::new() };
-            out.line(&pretty(&Report { correction_applied: why.into(), ..Report::new(fix, &repair) })?)?;
+            out.json(&pretty(&Report { correction_applied: why.into(), ..Report::new(fix, &repair) })?)?;
         }
     }
     Ok(Exit::Refused)

@@ -59,7 +59,7 @@ pub fn run(show: &ShowTrace, out: &mut Out) -> Result<Exit, Failure> {
             let events = find(&config, id)?;
             match show.format {
                 Format::Text => out.write(story::tell(&events).as_bytes())?,
-                Format::Json => out.line(&pretty(&events)?)?,
+                Format::Json => out.json(&pretty(&events)?)?,
             }
         }
     }
@@ -105,7 +105,7 @@ fn list(traces: &Traces, ids: &[String], format: Format, out: &mut Out) -> Resul
         }));
     }
     match format {
-        Format::Json => out.line(&pretty(&runs)?)?,
+        Format::Json => out.json(&pretty(&runs)?)?,
         Format::Text => {
             for run in &runs {
                 let text = |key: &str| one_line(run[key].as_str().unwrap_or_default());

@@ -9,6 +9,7 @@ mod chat;
 mod check;
 mod eval;
 mod fix;
+mod hostile;
 mod others;
 mod real;
 mod run;

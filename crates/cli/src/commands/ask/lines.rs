@@ -94,7 +94,7 @@ pub fn run(file: &Path, ask: &AskQuestion, config: &Config, out: &mut Out) -> Re
         root: options.root.clone(),
         open: Mutex::new(HashMap::new()),
     });
-    let mut sink = Sink::open(options.out.as_deref())?;
+    let mut sink = Sink::open(options.out.as_deref(), file)?;
     let bar = bar(out, length);
     let runtime = runtime()?;
     let cancel = Cancel::new();
@@ -222,7 +222,7 @@ async fn answer_all(
 }
 
 fn read(input: Box<dyn Read + Send>, lines: &mpsc::Sender<io::Result<Vec<u8>>>) {
-    for line in BufReader::new(input).split(b'\n') {
+    for line in input::lines(BufReader::new(input)) {
         let failed = line.is_err();
         if lines.blocking_send(line).is_err() || failed {
             return;
