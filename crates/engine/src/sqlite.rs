@@ -12,9 +12,9 @@ mod local;
 mod lock;
 mod refusal;
 mod stop;
+mod thread;
 
 use std::mem::size_of;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,7 +27,8 @@ use rusqlite::{Batch, Connection, Statement};
 
 use self::file::{DatabaseFile, State};
 use self::lock::House;
-use self::stop::{Stop, StopOnDrop};
+use self::stop::Stop;
+use self::thread::blocking;
 use crate::{Answer, Cancel, Engine, Error, Limits};
 
 pub use self::local::Local;
@@ -78,7 +79,6 @@ impl Sqlite {
         self
     }
 
-    /// Does the work on a thread that may block, or here and now where no runtime is there to lend one.
     fn run<T: Send + 'static>(
         &self,
         limits: &Limits,
@@ -87,26 +87,7 @@ impl Sqlite {
         work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error> + Send + 'static,
     ) -> Answer<'_, T> {
         let shared = Arc::clone(&self.shared);
-        let stop = Stop::new(limits.time, cancel.clone());
-        Box::pin(async move {
-            let guard = StopOnDrop(stop.clone());
-            let work = move || match catch_unwind(AssertUnwindSafe(|| {
-                shared.with_connection(&stop, policy.as_ref(), &work)
-            })) {
-                Ok(outcome) => outcome,
-                Err(_) => Err(Error::Internal("the SQLite engine stumbled over this query".into())),
-            };
-            let outcome = match tokio::runtime::Handle::try_current() {
-                Ok(runtime) => match runtime.spawn_blocking(work).await {
-                    Ok(outcome) => outcome,
-                    // The runtime is shutting down: the work was never begun.
-                    Err(_) => Err(Error::Cancelled),
-                },
-                Err(_) => work(),
-            };
-            drop(guard);
-            outcome
-        })
+        blocking(limits, cancel, move |stop| shared.with_connection(stop, policy.as_ref(), &work))
     }
 }
 
@@ -171,11 +152,7 @@ impl Shared {
             let mut held = self.take(stop)?;
             *held.house.lock().unwrap_or_else(PoisonError::into_inner) = policy.cloned();
             stop.watch(&mut held.connection, INSTRUCTIONS).map_err(|error| refusal::meaning(error, &self.file))?;
-            let outcome = match work(&held.connection, &self.file) {
-                // SQLite only knows that it was interrupted; the clock and the flags know why.
-                Err(Error::Cancelled) => Err(stop.reason().unwrap_or(Error::Cancelled)),
-                outcome => outcome,
-            };
+            let outcome = work(&held.connection, &self.file);
             if held.state.is_unlocked() && self.file.state().ok().as_ref() != Some(&held.state) {
                 continue;
             }
