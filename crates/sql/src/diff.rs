@@ -71,9 +71,10 @@ impl Tokens {
 
     fn push(&mut self, text: &str, spaced: bool, any_case: bool) {
         let start = self.keys.len();
-        match any_case {
-            true if !text.is_ascii() => self.keys.push_str(&text.to_uppercase()),
-            _ => self.keys.push_str(text),
+        if any_case && !text.is_ascii() {
+            self.keys.push_str(&text.to_uppercase());
+        } else {
+            self.keys.push_str(text);
         }
         if any_case {
             self.keys[start..].make_ascii_uppercase();
