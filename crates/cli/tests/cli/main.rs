@@ -13,6 +13,8 @@ mod others;
 mod real;
 mod run;
 mod server;
+#[cfg(unix)]
+mod terminal;
 mod trace;
 
 use std::io::Write;
