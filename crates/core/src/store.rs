@@ -133,7 +133,7 @@ mod tests {
         }
         let many: Vec<String> = (3..7).map(|n| format!("0000000{n}-0000-7000-8000-000000000000")).collect();
         for id in &many {
-            traces.add(id, &[event.clone()]).unwrap();
+            traces.add(id, std::slice::from_ref(&event)).unwrap();
         }
         assert_eq!(traces.ids().unwrap().len(), 6, "they are pruned together");
         traces.prune().unwrap();
