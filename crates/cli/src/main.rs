@@ -5,6 +5,7 @@ mod answer;
 mod commands;
 mod examples;
 mod failure;
+mod given;
 mod input;
 mod interrupt;
 mod lines;

@@ -22,9 +22,25 @@ impl Traces {
         Self { folder: folder.into(), keep }
     }
 
-    /// Keeps a run. It is written beside first and then renamed, so that a run is either there or not.
+    /// Whether any run is kept.
+    pub fn keeps(&self) -> bool {
+        self.keep > 0
+    }
+
+    /// Keeps a run, for good once this returns, and lets go of what is too old.
     pub fn save(&self, id: &str, events: &[Event]) -> io::Result<()> {
-        if self.keep == 0 || !is_id(id) {
+        self.write(id, events, true)?;
+        self.prune()
+    }
+
+    /// Keeps one run of many: the disk is not waited for, and older runs stay until [`Traces::prune`] is called.
+    pub fn add(&self, id: &str, events: &[Event]) -> io::Result<()> {
+        self.write(id, events, false)
+    }
+
+    /// It is written beside first and then renamed, so that a run is either there or not.
+    fn write(&self, id: &str, events: &[Event], sync: bool) -> io::Result<()> {
+        if !self.keeps() || !is_id(id) {
             return Ok(());
         }
         fs::create_dir_all(&self.folder)?;
@@ -34,9 +50,11 @@ impl Traces {
             serde_json::to_writer(&mut file, &*shortened(event))?;
             file.write_all(b"\n")?;
         }
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        fs::rename(&unfinished, self.path(id))?;
-        self.prune()
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        if sync {
+            file.sync_all()?;
+        }
+        fs::rename(&unfinished, self.path(id))
     }
 
     /// The events of a run, by its id or the beginning of it. Nothing if there is none, or several begin like this.
@@ -66,7 +84,11 @@ impl Traces {
         self.folder.join(format!("{id}.jsonl"))
     }
 
-    fn prune(&self) -> io::Result<()> {
+    /// Lets go of all but the newest runs.
+    pub fn prune(&self) -> io::Result<()> {
+        if !self.keeps() {
+            return Ok(());
+        }
         let ids = self.ids()?;
         for id in ids.iter().take(ids.len().saturating_sub(self.keep)) {
             fs::remove_file(self.path(id)).ok();
@@ -146,6 +168,13 @@ mod tests {
         for unknown in ["00000000", "0000000", "", "../../etc/passwd"] {
             assert!(traces.read(unknown).unwrap().is_none(), "{unknown}");
         }
+        let many: Vec<String> = (3..7).map(|n| format!("0000000{n}-0000-7000-8000-000000000000")).collect();
+        for id in &many {
+            traces.add(id, std::slice::from_ref(&event)).unwrap();
+        }
+        assert_eq!(traces.ids().unwrap().len(), 6, "they are pruned together");
+        traces.prune().unwrap();
+        assert_eq!(traces.ids().unwrap(), many[2..]);
         traces.save("../evil", &[event]).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

@@ -14,6 +14,8 @@ mod others;
 mod real;
 mod run;
 mod server;
+#[cfg(unix)]
+mod terminal;
 mod trace;
 
 use std::io::Write;
