@@ -6,11 +6,12 @@ use std::time::Instant;
 use clap::Args;
 use querymend_engine::{Answer, open};
 use querymend_sql::dialect::{DIALECTS, SQLITE};
-use querymend_sql::{Dialect, Schema};
+use querymend_sql::{Dialect, Policy, Schema};
 
 use crate::failure::Failure;
 use crate::input;
 use crate::out::Out;
+use crate::render::one_line;
 
 /// The options that say it.
 #[derive(Debug, Clone, Args)]
@@ -34,6 +35,29 @@ pub struct Known {
     pub dialect: &'static Dialect,
     /// The address of the database that the schema was read from, if it was one.
     pub database: Option<String>,
+}
+
+impl Known {
+    /// With the tables hidden that the policy keeps from being read. Entries that deny nothing here are told.
+    pub fn within(self, policy: &Policy, out: &Out) -> Self {
+        if let Some(schema) = &self.schema {
+            tell_idle(policy, schema, out);
+        }
+        self.hiding(policy)
+    }
+
+    /// The same without a word.
+    pub fn hiding(self, policy: &Policy) -> Self {
+        Self { schema: self.schema.map(|schema| policy.readable(schema)), ..self }
+    }
+}
+
+/// Warns of what the policy denies and the database does not have: it may be misspelt, and then nothing is denied.
+pub fn tell_idle(policy: &Policy, schema: &Schema, out: &Out) {
+    for entry in policy.idle_denies(schema) {
+        let entry = one_line(entry);
+        out.say(&format!("warning: `{entry}` in deny_tables fits no table of the database, and so denies none"));
+    }
 }
 
 impl Against {

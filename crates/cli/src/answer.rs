@@ -21,14 +21,14 @@ pub fn write(answer: &Answer, format: table::Format, dialect: &Dialect, out: &mu
         return Ok(Exit::Interrupted);
     }
     if format == table::Format::Json {
-        out.line(&pretty(answer)?)?;
+        out.json(&pretty(answer)?)?;
         return Ok(exit(answer));
     }
     let mut cut = false;
     if let Some(rows) = &answer.rows {
         let (text, was_cut) = table::write(rows, format)?;
         cut = was_cut;
-        out.write(text.as_bytes())?;
+        out.rows(&text, format)?;
         out.flush()?;
     }
     match answer.status {

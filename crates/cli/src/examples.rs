@@ -1,8 +1,8 @@
 //! Questions with the queries that answered them, kept by hand in `examples.yaml` of the state folder.
 
 use std::fs;
-use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +77,7 @@ impl Examples {
         let beside = self.path.with_extension("part");
         let folder = self.path.parent().map_or(Ok(()), fs::create_dir_all);
         folder
-            .and_then(|()| fs::write(&beside, text))
+            .and_then(|()| write_private(&beside, &text))
             .and_then(|()| fs::rename(&beside, &self.path))
             .map_err(|error| self.failure("written", &error))
     }
@@ -86,6 +86,15 @@ impl Examples {
         Failure::new(format!("`{}` cannot be {what}: {error}", self.path.display()))
             .hint("check the folder and its permissions")
     }
+}
+
+/// Questions may tell more than their askers would have others read.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(text.as_bytes())
 }
 
 /// Whether two questions are the same but for white space and case.

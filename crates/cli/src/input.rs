@@ -1,9 +1,10 @@
 //! Reading what a command is given: text, schemas and policies, from files or from stdin.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal, Read};
+use std::io::{self, BufRead, ErrorKind, IsTerminal, Read};
 use std::path::Path;
 
+use querymend::Config;
 use querymend_sql::{Dialect, Policy, Schema, SchemaError};
 
 use crate::failure::Failure;
@@ -76,9 +77,17 @@ pub fn schema(path: &Path, dialect: &Dialect) -> Result<Schema, Failure> {
     })
 }
 
-/// The policy in a file, YAML or JSON; without a file, the default.
+/// The house rules: those of `querymend.yaml`, and those of a file besides. Neither takes back what the other denies.
 pub fn policy(path: Option<&Path>) -> Result<Policy, Failure> {
-    let Some(path) = path else { return Ok(Policy::default()) };
+    let house = Config::load()?.policy;
+    Ok(match path {
+        Some(path) => house.and(policy_file(path)?),
+        None => house,
+    })
+}
+
+/// The policy in a file, YAML or JSON.
+pub fn policy_file(path: &Path) -> Result<Policy, Failure> {
     let Text { name, text } = file(path)?;
     let json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
     let policy = if json {
@@ -115,6 +124,30 @@ pub fn unreadable(name: &str, error: &io::Error) -> Failure {
             .hint("give one query at a time; `querymend check --batch` reads many, line by line"),
         _ => Failure::new(format!("`{name}` cannot be read: {error}")).hint("check that it is a plain file or a pipe"),
     }
+}
+
+/// The lines of a reader, without their ends. One that is too long to be a line is an error, and the last item.
+pub fn lines(mut reader: impl BufRead) -> impl Iterator<Item = io::Result<Vec<u8>>> {
+    let mut over = false;
+    std::iter::from_fn(move || {
+        if over {
+            return None;
+        }
+        let mut line = Vec::new();
+        let read = reader.by_ref().take(MOST_BYTES as u64 + 1).read_until(b'\n', &mut line);
+        let outcome = match read {
+            Ok(0) => return None,
+            Ok(_) if line.last() == Some(&b'\n') => {
+                line.pop();
+                Ok(line)
+            }
+            Ok(read) if read > MOST_BYTES => Err(ErrorKind::FileTooLarge.into()),
+            Ok(_) => Ok(line),
+            Err(error) => Err(error),
+        };
+        over = outcome.is_err();
+        Some(outcome)
+    })
 }
 
 fn all(reader: impl Read) -> io::Result<Vec<u8>> {

@@ -5,6 +5,7 @@ mod answer;
 mod commands;
 mod examples;
 mod failure;
+mod given;
 mod input;
 mod interrupt;
 mod lines;
@@ -70,7 +71,6 @@ enum Command {
     #[command(after_help = "Examples:\n  querymend dialects\n  querymend check --dialect postgres query.sql")]
     Dialects,
     Completions(completions::Completions),
-    #[command(hide = true)]
     Man(completions::Man),
 }
 

@@ -1,7 +1,6 @@
 //! A repair with the database as judge, as one call and as batches ask for it.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
 use querymend_engine::{Cancel, Engine, Error, Limits, open};
 use querymend_sql::{
@@ -74,9 +73,6 @@ impl Judge<'_> {
     }
 }
 
-/// A value is looked up for this long at most: it only settles ties.
-const LOOKUP: Duration = Duration::from_millis(200);
-
 /// A judge that remembers what the database said.
 struct Asked<'a> {
     judge: &'a Judge<'a>,
@@ -101,7 +97,7 @@ impl querymend_sql::Judge for Asked<'_> {
     }
 
     fn gives_rows(&self, query: &Approved) -> Option<bool> {
-        let limits = Limits { rows: 1, time: LOOKUP, ..Limits::default() };
+        let limits = Limits::lookup(1);
         let cancel = Cancel::new();
         let rows = self.judge.runtime.block_on(self.judge.engine.execute(query, &limits, &cancel)).ok()?;
         Some(!rows.rows.is_empty())

@@ -8,6 +8,8 @@ use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use clap::ValueEnum;
 
 use crate::failure::Failure;
+use crate::render::{harmless, harmless_json};
+use crate::table::Format;
 
 /// When to use colour. It never carries meaning of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -83,6 +85,21 @@ impl Out {
         self.write(b"\n")
     }
 
+    /// Writes rows. On a terminal, signs that would steer it are written out; a file or a pipe gets every byte.
+    pub fn rows(&mut self, text: &str, format: Format) -> Result<(), Failure> {
+        match format {
+            _ if !self.terminal => self.write(text.as_bytes()),
+            Format::Json => self.write(harmless_json(text).as_bytes()),
+            Format::Table | Format::Csv | Format::Markdown => self.write(harmless(text).as_bytes()),
+        }
+    }
+
+    /// Writes a line of JSON in the same way.
+    pub fn json(&mut self, text: &str) -> Result<(), Failure> {
+        self.rows(text, Format::Json)?;
+        self.write(b"\n")
+    }
+
     /// Sends what is still held back.
     pub fn flush(&mut self) -> Result<(), Failure> {
         if self.closed {
@@ -132,9 +149,9 @@ impl Out {
 
     /// `error: …`, then `hint: …`.
     pub fn error(&self, failure: &Failure) {
-        self.say(&format!("{} {}", self.label("error:", "1;91"), failure.what));
+        self.say(&format!("{} {}", self.label("error:", "1;91"), harmless(&failure.what)));
         if let Some(hint) = &failure.hint {
-            self.say(&format!("{} {hint}", self.label("hint:", "1;96")));
+            self.say(&format!("{} {}", self.label("hint:", "1;96"), harmless(hint)));
         }
     }
 

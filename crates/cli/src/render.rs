@@ -92,13 +92,41 @@ pub fn count(findings: &[Finding]) -> String {
     words.join(", ")
 }
 
+/// Whether a sign steers a terminal or turns the direction of what follows.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text of several lines, made harmless for a terminal.
+pub fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if steers(c) && !matches!(c, '\n' | '\t') { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    out
+}
+
+/// JSON, made harmless for a terminal; it stays the same JSON.
+pub fn harmless_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if steers(c) && !matches!(c, '\n' | '\t' | '\r') {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// Text of a query or a database, made harmless for a terminal: control characters are written out.
 pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c == '\n' || c == '\t' {
             out.push_str(if c == '\n' { "\\n" } else { "\\t" });
-        } else if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+        } else if steers(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
@@ -115,6 +143,15 @@ mod tests {
     fn shown(text: &str, span: (usize, usize)) -> String {
         let finding = Finding::new("a-code", Severity::Warning, Span::new(span.0, span.1), "", "what\n is wrong");
         findings("q.sql", text, &[finding], false)
+    }
+
+    #[test]
+    fn what_steers_a_terminal_is_written_out() {
+        assert_eq!(harmless("a\u{1b}[31m\tb\n\u{9b}\u{202e}é\r"), "a\\u{1b}[31m\tb\n\\u{9b}\\u{202e}é\\u{d}");
+        let json = serde_json::to_string("\u{9b}31m \u{202e} é").unwrap();
+        let shown = harmless_json(&json);
+        assert!(shown.is_ascii() || !shown.contains(['\u{9b}', '\u{202e}']), "{shown}");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), "\u{9b}31m \u{202e} é");
     }
 
     #[test]

@@ -12,9 +12,10 @@ use querymend_model::{Model, Providers};
 use querymend_sql::Dialect;
 use tokio::runtime::Runtime;
 
-use crate::against::dialect;
+use crate::against::{self, dialect};
 use crate::failure::Failure;
 use crate::input;
+use crate::out::Out;
 
 /// The options that say which model is asked, and how often.
 #[derive(Debug, Clone, Args)]
@@ -85,7 +86,8 @@ impl Asking {
             None => Config::load()?,
         };
         if let Some(file) = &self.policy {
-            config.policy = input::policy(Some(file))?;
+            // It adds to what the configuration denies, and takes nothing of it back.
+            config.policy = std::mem::take(&mut config.policy).and(input::policy_file(file)?);
         }
         if let Some(attempts) = self.max_attempts {
             config.self_correction.max_attempts = attempts;
@@ -171,6 +173,17 @@ fn wording(name: &str) -> Result<String, String> {
     let names: Vec<&str> = VARIANTS.iter().map(|variant| variant.name).collect();
     let unknown = || format!("there is no wording `{name}`; there are {}", names.join(", "));
     variant(name).map(|variant| variant.name.to_string()).ok_or_else(unknown)
+}
+
+/// Warns of what the configuration denies and the database does not have.
+pub fn tell_idle(config: &Config, engine: &dyn Engine, runtime: &Runtime, out: &Out) {
+    if config.policy.deny_tables.is_empty() {
+        return;
+    }
+    // A database that cannot be read says so when it is asked.
+    if let Ok(schema) = runtime.block_on(engine.schema()) {
+        against::tell_idle(&config.policy, &schema, out);
+    }
 }
 
 /// Threads for waiting on models and databases, while this one listens to Ctrl-C.

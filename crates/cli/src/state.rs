@@ -31,8 +31,16 @@ pub fn private(name: &str) -> Option<PathBuf> {
 
 /// Past runs, where there is a place for them.
 pub fn traces(config: &Config) -> Option<Traces> {
-    let folder = config.trace.folder.clone().or_else(|| folder().map(|state| state.join("runs")))?;
-    Some(Traces::new(folder, config.trace.keep as usize))
+    Some(Traces::new(runs(config)?, config.trace.keep as usize))
+}
+
+/// Past runs of batches. They are kept apart, so that a thousand questions of a batch do not push out those of a person.
+pub fn batch_traces(config: &Config) -> Option<Traces> {
+    Some(Traces::new(runs(config)?.join("batch"), config.trace.keep as usize))
+}
+
+fn runs(config: &Config) -> Option<PathBuf> {
+    config.trace.folder.clone().or_else(|| folder().map(|state| state.join("runs")))
 }
 
 /// Keeps a run. That it cannot be kept is no reason to withhold the answer.

@@ -13,7 +13,7 @@ use crate::render::one_line;
 pub enum Format {
     /// For people; very long values are cut
     Table,
-    /// One object: columns, rows, truncated
+    /// One object: the whole answer where a question was asked, else columns, rows and truncated
     Json,
     /// Comma-separated, with a header; NULL is an empty field, empty text is ""
     Csv,

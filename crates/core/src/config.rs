@@ -21,6 +21,8 @@ mod sections;
 mod tests;
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use querymend_engine::Limits;
@@ -99,11 +101,13 @@ impl Config {
     /// line.
     pub fn read(file: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let file = file.as_ref();
-        let size = std::fs::metadata(file).map_err(|why| ConfigError::file(file, why))?.len();
-        if size > LARGEST {
-            return Err(ConfigError::file(file, format_args!("{size} bytes are more than a configuration has")));
+        let mut text = String::new();
+        // Not by the size that the system tells: of a device or a pipe that is 0.
+        let read = File::open(file).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
+        let size = read.map_err(|why| ConfigError::file(file, why))?;
+        if size as u64 > LARGEST {
+            return Err(ConfigError::file(file, format_args!("more than {LARGEST} bytes are no configuration")));
         }
-        let text = std::fs::read_to_string(file).map_err(|why| ConfigError::file(file, why))?;
         let mut config = Self::from_yaml(&text).map_err(|error| error.in_file(file))?;
         if let Some(folder) = file.parent() {
             for path in [&mut config.providers, &mut config.trace.folder].into_iter().flatten() {
@@ -175,6 +179,7 @@ impl Config {
         range::check_positive("cost_usd", self.budget.cost_usd).map_err(wrong("budget.cost_usd"))?;
         range::check_positive("rows", Some(self.limits.rows)).map_err(wrong("limits.rows"))?;
         range::check_positive("bytes", Some(self.limits.bytes)).map_err(wrong("limits.bytes"))?;
+        range::check_positive("memory", Some(self.limits.memory)).map_err(wrong("limits.memory"))?;
         range::check_temperature(self.temperature).map_err(wrong("temperature"))?;
         if let Some(name) = self.dialect.as_deref().filter(|name| Dialect::named(name).is_none()) {
             let known: Vec<&str> = querymend_sql::dialect::DIALECTS.iter().map(|dialect| dialect.name).collect();
@@ -196,6 +201,6 @@ impl Config {
 
     /// What one query may take.
     pub fn limits(&self) -> Limits {
-        Limits { rows: self.limits.rows, bytes: self.limits.bytes, time: self.limits.time }
+        Limits { rows: self.limits.rows, bytes: self.limits.bytes, time: self.limits.time, memory: self.limits.memory }
     }
 }

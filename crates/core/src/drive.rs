@@ -8,12 +8,13 @@ use querymend_engine::{Engine, Error as EngineTrouble, Limits};
 use querymend_model::{Error as ModelTrouble, Message, Model, Request, Stopped};
 use querymend_sql::schema::{Schema, Table};
 use querymend_sql::{
-    Applicability, Approved, Cell, Context, EngineError, Next, Repair, Request as Mending, Rows, Search, Stated,
-    classify, review,
+    Applicability, Approved, Cell, Context, EngineError, Next, Policy, Repair, Request as Mending, Rows, Search,
+    Stated, classify, review,
 };
 use tokio::sync::OnceCell;
 
 use crate::config::Config;
+use crate::context::Tables;
 use crate::event::{Answer, Cost, Event, Problem, ProblemCode};
 use crate::guard::{Breakers, GuardedEngine, GuardedModel, Open};
 use crate::prompts;
@@ -22,8 +23,6 @@ use crate::run::{Ask, Draft, Hindrance, Outcome, Run, Settings, Step};
 use crate::session::Session;
 use crate::trace;
 
-/// A value is looked up for this long at most: it only settles ties and doubts.
-const LOOKUP: Duration = Duration::from_millis(500);
 /// Values that a model is shown of a column.
 const SHOWN_VALUES: usize = 12;
 /// Rows that are fetched of each table for an analysis that runs here.
@@ -61,26 +60,30 @@ pub struct Querymend {
     engine: GuardedEngine,
     model: GuardedModel,
     config: Config,
-    breakers: Breakers,
+    breakers: Arc<Breakers>,
     records: ErrorRecords,
-    schema: OnceCell<Arc<Schema>>,
+    policy: Arc<Policy>,
+    tables: OnceCell<Arc<Tables>>,
 }
 
 impl Querymend {
     /// Puts a database and a model behind circuit breakers.
     pub fn new(engine: Arc<dyn Engine>, model: Arc<dyn Model>, config: Config) -> Self {
-        Self::guarded(engine, model, config.clone(), Breakers::new(config.circuit_breaker))
+        let breakers = Arc::new(Breakers::new(config.circuit_breaker));
+        Self::guarded(engine, model, config, breakers)
     }
 
-    /// The same with breakers that others share.
-    pub fn guarded(engine: Arc<dyn Engine>, model: Arc<dyn Model>, config: Config, breakers: Breakers) -> Self {
+    /// The same with breakers that others share: a model that several databases are asked with is one tool.
+    pub fn guarded(engine: Arc<dyn Engine>, model: Arc<dyn Model>, config: Config, breakers: Arc<Breakers>) -> Self {
+        let policy = Arc::new(config.policy.clone());
         Self {
             engine: breakers.engine(engine),
             model: breakers.model(model),
             config,
             breakers,
             records: ErrorRecords::default(),
-            schema: OnceCell::new(),
+            policy,
+            tables: OnceCell::new(),
         }
     }
 
@@ -101,8 +104,15 @@ impl Querymend {
 
     /// The tables, read once.
     pub async fn schema(&self) -> Result<Arc<Schema>, EngineTrouble> {
-        let read = || async { Ok(Arc::new(self.engine.schema().await?)) };
-        self.schema.get_or_try_init(read).await.cloned()
+        self.tables().await.map(|tables| Arc::clone(tables.schema()))
+    }
+
+    async fn tables(&self) -> Result<&Arc<Tables>, EngineTrouble> {
+        let read = || async {
+            let schema = Arc::new(self.policy.readable(self.engine.schema().await?));
+            Ok(Arc::new(Tables::new(schema, self.engine.dialect(), &self.policy)))
+        };
+        self.tables.get_or_try_init(read).await
     }
 
     /// Begins a conversation.
@@ -130,14 +140,15 @@ impl Querymend {
         let began = Instant::now();
         // The words of the question, and what is known besides it, tell candidates apart.
         let words = format!("{} {}", ask.question, ask.evidence.as_deref().unwrap_or_default());
-        let mut driver = Driver { querymend: self, settings: settings.clone(), words, local: None, cancel };
+        let mut driver = Driver { querymend: self, words, local: None, cancel };
+        let budget = settings.budget.clone();
         let mut run = Run::new(ask, settings);
         loop {
             run.events().iter().for_each(&mut *tell);
-            if let (Step::Done, Some(answer)) = (run.step(), run.answer()) {
-                return answer.clone();
+            if let Some(answer) = run.take_answer() {
+                return answer;
             }
-            let left = driver.settings.budget.time_left(began.elapsed());
+            let left = budget.time_left(began.elapsed());
             let outcome = driver.carry_out(run.step(), left, tell).await;
             run.feed(outcome, began.elapsed());
         }
@@ -163,7 +174,7 @@ impl Querymend {
         Settings {
             trace_id: trace::id(),
             dialect: self.engine.dialect(),
-            policy: self.config.policy.clone(),
+            policy: Arc::clone(&self.policy),
             budget: self.config.budget(),
             retry: self.config.retry_policy.clone(),
             correction: correction.enabled,
@@ -180,7 +191,6 @@ impl Querymend {
 
 struct Driver<'d> {
     querymend: &'d Querymend,
-    settings: Settings,
     words: String,
     local: Option<Local>,
     cancel: &'d Cancel,
@@ -192,7 +202,7 @@ impl Driver<'_> {
             return self.cancelled(step);
         }
         match step {
-            Step::Gather => Outcome::Gathered(self.querymend.schema().await.map_err(engine_trouble)),
+            Step::Gather => Outcome::Gathered(self.querymend.tables().await.cloned().map_err(engine_trouble)),
             Step::Complete { messages, temperature } => {
                 Outcome::Completed(self.complete(messages, *temperature, left, tell).await)
             }
@@ -253,8 +263,12 @@ impl Driver<'_> {
     async fn mend(&self, text: &str, error: Option<&EngineError>) -> Result<Repair, Hindrance> {
         let engine = self.engine();
         let schema = self.schema().await.map_err(engine_trouble)?;
-        let context =
-            Context { schema: Some(&schema), dialect: engine.dialect(), policy: &self.settings.policy, question: None };
+        let context = Context {
+            schema: Some(&schema),
+            dialect: engine.dialect(),
+            policy: &self.querymend.policy,
+            question: None,
+        };
         let question = Some(self.words.as_str());
         let said = error.map(|error| classify(engine.dialect(), error));
         let apply = Applicability::Likely;
@@ -285,7 +299,7 @@ impl Driver<'_> {
 
     /// The first values of a short query; nothing if it takes long or fails.
     async fn lookup(&self, query: &Approved, rows: usize) -> Option<Vec<String>> {
-        let limits = Limits { rows, time: LOOKUP, ..Limits::default() };
+        let limits = Limits::lookup(rows);
         let rows = self.engine().execute(query, &limits, &self.cancel.engine).await.ok()?;
         let text = |cell: &Cell| match cell {
             Cell::Text(text) => text.clone(),
@@ -299,7 +313,7 @@ impl Driver<'_> {
     async fn look(&self, stated: &[Stated]) -> Vec<(Stated, Vec<String>)> {
         let Ok(schema) = self.schema().await else { return Vec::new() };
         let dialect = self.engine().dialect();
-        let context = Context { schema: Some(&schema), dialect, policy: &self.settings.policy, question: None };
+        let context = Context { schema: Some(&schema), dialect, policy: &self.querymend.policy, question: None };
         let mut absent = Vec::new();
         for one in stated.iter().take(4) {
             let Some(there) = one.lookup(&context) else { continue };

@@ -17,9 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use querymend_model::Message;
+use querymend_sql::diff::Tokens;
 use querymend_sql::schema::Schema;
-use querymend_sql::{Applied, Approved, Dialect, EngineError, Finding, Policy, Repair, Rows, Stated};
+use querymend_sql::{Applied, Approved, Dialect, EngineError, Finding, Policy, Repair, Rows, Shape, Stated};
 
+use crate::context::Tables;
 use crate::event::{Answer, Attempt, Correction, Cost, Event, Problem, Stop};
 use crate::guard::Budget;
 use crate::prompts::Variant;
@@ -47,7 +49,7 @@ pub struct Settings {
     /// The dialect.
     pub dialect: &'static Dialect,
     /// What may be read.
-    pub policy: Policy,
+    pub policy: Arc<Policy>,
     /// What may be spent.
     pub budget: Budget,
     /// What is worth another try.
@@ -123,7 +125,7 @@ pub enum Hindrance {
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// Of [`Step::Gather`].
-    Gathered(Result<Arc<Schema>, Hindrance>),
+    Gathered(Result<Arc<Tables>, Hindrance>),
     /// Of [`Step::Complete`].
     Completed(Result<Draft, Hindrance>),
     /// Of [`Step::Mend`].
@@ -159,8 +161,10 @@ pub struct Run {
     strategy: &'static str,
     attempts: Vec<Attempt>,
     troubles: Vec<Trouble>,
-    /// Token streams of all queries that were drafted or sent.
-    seen: HashSet<Vec<String>>,
+    /// All queries that were drafted or sent, as [`Tokens::identity`] has them.
+    seen: HashSet<String>,
+    /// The last draft.
+    tokens: Tokens,
     /// The query that is being worked on, as it was drafted and as it is now.
     drafted: String,
     current: Current,
@@ -184,6 +188,7 @@ struct Current {
     fixes: Vec<Applied>,
     warnings: Vec<Finding>,
     stated: Vec<Stated>,
+    shape: Shape,
     /// It was already mended after the database refused it.
     mended_after_refusal: bool,
     /// What the database said, while it is being mended.
@@ -216,6 +221,7 @@ impl Run {
             attempts: Vec::new(),
             troubles: Vec::new(),
             seen: HashSet::new(),
+            tokens: Tokens::default(),
             drafted: String::new(),
             current: Current::default(),
             kept: None,
@@ -248,6 +254,11 @@ impl Run {
     /// The answer, once the step is [`Step::Done`].
     pub fn answer(&self) -> Option<&Answer> {
         self.answer.as_deref()
+    }
+
+    /// The same, taken out of the run.
+    pub fn take_answer(&mut self) -> Option<Answer> {
+        self.answer.take().map(|answer| *answer)
     }
 
     /// The attempt that is under way, from 1. It never exceeds the most that are allowed.

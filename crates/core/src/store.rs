@@ -1,9 +1,11 @@
 //! Past runs, as files: one line for each event, so that any run can be looked at again.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use querymend_sql::{Cell, Rows};
 use serde_json::Value;
 
 use crate::event::Event;
@@ -20,29 +22,48 @@ impl Traces {
         Self { folder: folder.into(), keep }
     }
 
-    /// Keeps a run. It is written beside first and then renamed, so that a run is either there or not.
+    /// Whether any run is kept.
+    pub fn keeps(&self) -> bool {
+        self.keep > 0
+    }
+
+    /// Keeps a run, for good once this returns, and lets go of what is too old.
     pub fn save(&self, id: &str, events: &[Event]) -> io::Result<()> {
-        if self.keep == 0 || !is_id(id) {
+        self.write(id, events, true)?;
+        self.prune()
+    }
+
+    /// Keeps one run of many: the disk is not waited for, and older runs stay until [`Traces::prune`] is called.
+    pub fn add(&self, id: &str, events: &[Event]) -> io::Result<()> {
+        self.write(id, events, false)
+    }
+
+    /// It is written beside first and then renamed, so that a run is either there or not.
+    fn write(&self, id: &str, events: &[Event], sync: bool) -> io::Result<()> {
+        if !self.keeps() || !is_id(id) {
             return Ok(());
         }
         fs::create_dir_all(&self.folder)?;
         let unfinished = self.folder.join(format!("{id}.part"));
         let mut file = io::BufWriter::new(private(&unfinished)?);
         for event in events.iter().filter(|e| !matches!(e, Event::Text { .. })) {
-            serde_json::to_writer(&mut file, event)?;
+            serde_json::to_writer(&mut file, &*shortened(event))?;
             file.write_all(b"\n")?;
         }
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        fs::rename(&unfinished, self.path(id))?;
-        self.prune()
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        if sync {
+            file.sync_all()?;
+        }
+        fs::rename(&unfinished, self.path(id))
     }
 
     /// The events of a run, by its id or the beginning of it. Nothing if there is none, or several begin like this.
     pub fn read(&self, id: &str) -> io::Result<Option<Vec<Value>>> {
         let mut fits: Vec<String> = self.ids()?.into_iter().filter(|known| known.starts_with(id)).collect();
         let (Some(id), true) = (fits.pop(), fits.is_empty() && !id.is_empty()) else { return Ok(None) };
-        let text = fs::read_to_string(self.path(&id))?;
-        Ok(Some(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
+        // One that somebody damaged is told as far as it can be read.
+        let text = fs::read(self.path(&id))?;
+        Ok(Some(String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
     }
 
     /// The ids of all runs that are kept, oldest first: they sort by time.
@@ -63,13 +84,51 @@ impl Traces {
         self.folder.join(format!("{id}.jsonl"))
     }
 
-    fn prune(&self) -> io::Result<()> {
+    /// Lets go of all but the newest runs.
+    pub fn prune(&self) -> io::Result<()> {
+        if !self.keeps() {
+            return Ok(());
+        }
         let ids = self.ids()?;
         for id in ids.iter().take(ids.len().saturating_sub(self.keep)) {
             fs::remove_file(self.path(id)).ok();
         }
         Ok(())
     }
+}
+
+/// Rows of an answer that a trace keeps.
+const KEPT_ROWS: usize = 20;
+/// Bytes of a value that a trace keeps.
+const KEPT_BYTES: usize = 200;
+
+/// An event as it is kept: of an answer only the first rows, and of long values only the beginning. A trace says what
+/// happened; it is no copy of the database. What was left out is said in `reasons`.
+fn shortened(event: &Event) -> Cow<'_, Event> {
+    let Event::Finished { answer } = event else { return Cow::Borrowed(event) };
+    let Some(rows) = &answer.rows else { return Cow::Borrowed(event) };
+    let mut cut = 0;
+    let mut short = |text: &String| {
+        if text.len() <= KEPT_BYTES {
+            return text.clone();
+        }
+        cut += 1;
+        format!("{}…", &text[..text.floor_char_boundary(KEPT_BYTES)])
+    };
+    let mut cell = |cell: &Cell| match cell {
+        Cell::Text(text) => Cell::Text(short(text)),
+        Cell::Binary(text) => Cell::Binary(short(text)),
+        Cell::Null | Cell::Boolean(_) | Cell::Integer(_) | Cell::Number(_) => cell.clone(),
+    };
+    let kept = rows.rows.iter().take(KEPT_ROWS).map(|row| row.iter().map(&mut cell).collect()).collect();
+    let left = rows.rows.len().saturating_sub(KEPT_ROWS);
+    if left == 0 && cut == 0 {
+        return Cow::Borrowed(event);
+    }
+    let mut answer = answer.clone();
+    answer.rows = Some(Rows { columns: rows.columns.clone(), rows: kept, truncated: rows.truncated });
+    answer.reasons.push(format!("this trace leaves out {left} rows and cuts {cut} values short"));
+    Cow::Owned(Event::Finished { answer })
 }
 
 /// Only the owner may read what was asked.
@@ -109,6 +168,13 @@ mod tests {
         for unknown in ["00000000", "0000000", "", "../../etc/passwd"] {
             assert!(traces.read(unknown).unwrap().is_none(), "{unknown}");
         }
+        let many: Vec<String> = (3..7).map(|n| format!("0000000{n}-0000-7000-8000-000000000000")).collect();
+        for id in &many {
+            traces.add(id, std::slice::from_ref(&event)).unwrap();
+        }
+        assert_eq!(traces.ids().unwrap().len(), 6, "they are pruned together");
+        traces.prune().unwrap();
+        assert_eq!(traces.ids().unwrap(), many[2..]);
         traces.save("../evil", &[event]).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

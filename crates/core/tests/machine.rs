@@ -11,6 +11,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
+use querymend::context::Tables;
 use querymend::event::Cost;
 use querymend::guard::Budget;
 use querymend::prompts::VARIANTS;
@@ -240,7 +241,7 @@ impl World {
         Settings {
             trace_id: "t".into(),
             dialect: &SQLITE,
-            policy: Policy { deny_tables, ..Policy::default() },
+            policy: Arc::new(Policy { deny_tables, ..Policy::default() }),
             budget: Budget {
                 max_attempts: self.max_attempts,
                 max_tokens: self.max_tokens,
@@ -321,7 +322,7 @@ fn play(world: &World) -> Result<Log, TestCaseError> {
         let outcome = match &step {
             Step::Gather => Outcome::Gathered(match world.gathers {
                 Some(fate) => Err(hindrance(fate)),
-                None => Ok(SHOP.clone()),
+                None => Ok(Arc::new(Tables::new(SHOP.clone(), &SQLITE, &settings.policy))),
             }),
             Step::Complete { messages, .. } => {
                 let spent = settings.budget.spent(&cost, now - Duration::from_millis(world.step_ms));
@@ -421,7 +422,7 @@ fn plain() -> World {
 fn strays(run: &mut Run, step: &Step, now: Duration) -> Result<(), TestCaseError> {
     let (attempt, later) = (run.attempt(), now + Duration::from_secs(3_600));
     for stray in [
-        Outcome::Gathered(Ok(SHOP.clone())),
+        Outcome::Gathered(Ok(Arc::default())),
         Outcome::Completed(Ok(Draft { text: DRAFTS[0].into(), cost: Cost::default() })),
         Outcome::Mended(Err(Hindrance::Cancelled)),
         Outcome::Executed(Ok(rows(1))),

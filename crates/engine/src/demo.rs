@@ -16,7 +16,7 @@
 mod words;
 
 use std::fs::{self, OpenOptions};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, params};
@@ -80,25 +80,32 @@ const DAYS: usize = 1_000;
 /// Writes the shop to a new file. A file that is already there is left as it is.
 pub fn write(path: &Path) -> Result<(), Error> {
     let shown = path.display();
-    // Creating the file here, and only if it is not there, leaves no moment in which two programs could both write it.
-    match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            return Err(Error::unavailable(
-                format!("`{shown}` is already there"),
-                "choose another name, or delete it first",
-            ));
-        }
-        Err(error) => {
-            let hint = "check that the folder is there and that you may write to it";
-            return Err(Error::unavailable(format!("`{shown}` cannot be written: {error}"), hint));
-        }
+    let there = || Error::unavailable(format!("`{shown}` is already there"), "choose another name, or delete it first");
+    let unwritable = |error: &io::Error| {
+        let hint = "check that the folder is there and that you may write to it";
+        Error::unavailable(format!("`{shown}` cannot be written: {error}"), hint)
+    };
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(there());
     }
-    fill(path).map_err(|error| {
-        // Half a shop is of no use; if even this fails, the message below still says what happened first.
-        fs::remove_file(path).ok();
+    // Written beside, so that a program that is stopped on the way leaves no half a shop under the name.
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let beside = Path::new(&beside);
+    OpenOptions::new().write(true).create_new(true).open(beside).map_err(|error| unwritable(&error))?;
+    let written = fill(beside).map_err(|error| {
         Error::unavailable(format!("`{shown}` cannot be written: {error}"), "check that there is room on the disk")
-    })
+    });
+    // Linking fails where something came to be there in the meantime, which renaming would replace.
+    let placed = written.and_then(|()| match fs::hard_link(beside, path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(there()),
+        // Some file systems have no links.
+        Err(_) => fs::rename(beside, path).map_err(|error| unwritable(&error)),
+    });
+    // If even this fails, the outcome above still says what happened first.
+    fs::remove_file(beside).ok();
+    placed
 }
 
 fn fill(path: &Path) -> rusqlite::Result<()> {

@@ -13,11 +13,30 @@ pub struct Limits {
     pub bytes: usize,
     /// The longest that a query may run.
     pub time: Duration,
+    /// The most memory that the database may use on the way, in bytes. SQLite keeps one account for the whole program: the
+    /// least that any query was allowed holds for all that follow, also for those that are allowed more.
+    pub memory: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { rows: 10_000, bytes: 64 << 20, time: Duration::from_secs(30) }
+        Self { rows: 10_000, bytes: 64 << 20, time: Duration::from_secs(30), memory: 512 << 20 }
+    }
+}
+
+impl Limits {
+    /// For a query that only looks whether something is there, to settle a tie or a doubt: it must be answered soon, or the
+    /// tie stays one.
+    pub fn lookup(rows: usize) -> Self {
+        Self { rows, time: Duration::from_millis(500), memory: usize::MAX, ..Self::default() }
+    }
+}
+
+impl Limits {
+    /// For a query that only looks whether something is there, to settle a tie or a doubt: it must be answered soon, or the
+    /// tie stays one.
+    pub fn lookup(rows: usize) -> Self {
+        Self { rows, time: Duration::from_millis(500), ..Self::default() }
     }
 }
 

@@ -6,15 +6,17 @@
 
 #[cfg(test)]
 mod attacks;
+mod behind;
 mod file;
 mod introspect;
 mod local;
 mod lock;
+mod memory;
 mod refusal;
 mod stop;
+mod thread;
 
 use std::mem::size_of;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,7 +29,8 @@ use rusqlite::{Batch, Connection, Statement};
 
 use self::file::{DatabaseFile, State};
 use self::lock::House;
-use self::stop::{Stop, StopOnDrop};
+use self::stop::Stop;
+use self::thread::blocking;
 use crate::{Answer, Cancel, Engine, Error, Limits};
 
 pub use self::local::Local;
@@ -38,9 +41,9 @@ const POOL: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// After how many instructions of SQLite's machine the clock and the cancel flag are looked at: some ten microseconds.
 const INSTRUCTIONS: i32 = 1_000;
-/// A single value or row of a table may be this large even where the answer may not: it must be passed over to count
-/// what lies behind it.
-const LONGEST_VALUE: usize = 64 << 20;
+/// The longest single value, whatever the answer may hold. One instruction of SQLite works on whole values and cannot be
+/// stopped: what it may cost grows with their length, for some functions with its square.
+const LONGEST_VALUE: i32 = 16 << 20;
 
 /// A SQLite file, opened for reading only.
 pub struct Sqlite {
@@ -78,7 +81,6 @@ impl Sqlite {
         self
     }
 
-    /// Does the work on a thread that may block, or here and now where no runtime is there to lend one.
     fn run<T: Send + 'static>(
         &self,
         limits: &Limits,
@@ -87,26 +89,7 @@ impl Sqlite {
         work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error> + Send + 'static,
     ) -> Answer<'_, T> {
         let shared = Arc::clone(&self.shared);
-        let stop = Stop::new(limits.time, cancel.clone());
-        Box::pin(async move {
-            let guard = StopOnDrop(stop.clone());
-            let work = move || match catch_unwind(AssertUnwindSafe(|| {
-                shared.with_connection(&stop, policy.as_ref(), &work)
-            })) {
-                Ok(outcome) => outcome,
-                Err(_) => Err(Error::Internal("the SQLite engine stumbled over this query".into())),
-            };
-            let outcome = match tokio::runtime::Handle::try_current() {
-                Ok(runtime) => match runtime.spawn_blocking(work).await {
-                    Ok(outcome) => outcome,
-                    // The runtime is shutting down: the work was never begun.
-                    Err(_) => Err(Error::Cancelled),
-                },
-                Err(_) => work(),
-            };
-            drop(guard);
-            outcome
-        })
+        blocking(limits, cancel, move |stop| shared.with_connection(stop, policy.as_ref(), &work))
     }
 }
 
@@ -168,19 +151,14 @@ impl Shared {
             if let Some(error) = stop.reason() {
                 return Err(error);
             }
-            let mut held = self.take(stop)?;
-            *held.house.lock().unwrap_or_else(PoisonError::into_inner) = policy.cloned();
+            let mut held = self.take(stop, policy)?;
             stop.watch(&mut held.connection, INSTRUCTIONS).map_err(|error| refusal::meaning(error, &self.file))?;
-            let outcome = match work(&held.connection, &self.file) {
-                // SQLite only knows that it was interrupted; the clock and the flags know why.
-                Err(Error::Cancelled) => Err(stop.reason().unwrap_or(Error::Cancelled)),
-                outcome => outcome,
-            };
+            let outcome = work(&held.connection, &self.file);
             if held.state.is_unlocked() && self.file.state().ok().as_ref() != Some(&held.state) {
                 continue;
             }
             let usable = !matches!(outcome, Err(Error::Unavailable { .. } | Error::Internal(_)));
-            if usable && Stop::forget(&mut held.connection).is_ok() {
+            if usable && stop.forget(&mut held.connection).is_ok() {
                 self.give_back(held);
             }
             return outcome;
@@ -188,19 +166,23 @@ impl Shared {
         Err(self.file.changing())
     }
 
-    /// A warm connection to the file as it is now, or a new one. Those to a file that was since replaced are closed.
-    fn take(&self, stop: &Stop) -> Result<Held, Error> {
+    /// A warm connection to the file as it is now, or a new one. Those to a file that was since replaced are closed. A
+    /// connection serves one policy: full-text tables keep statements for later that were prepared, and so permitted,
+    /// under another.
+    fn take(&self, stop: &Stop, policy: Option<&Policy>) -> Result<Held, Error> {
         let state = self.file.state()?;
         let patience = PATIENCE.min(stop.time());
         let warm = {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             idle.retain(|held| held.state == state);
-            idle.pop()
+            let same = idle.iter().rposition(|held| held.house.is_of(policy));
+            same.map(|place| idle.remove(place))
         };
         let held = match warm {
             Some(held) => held,
             None => {
                 let (connection, house) = self.file.connect(&state, patience)?;
+                house.set(policy.cloned());
                 Held { connection, house, state }
             }
         };
@@ -216,9 +198,10 @@ impl Shared {
     }
 }
 
-/// The policy of a query, if it keeps tables from being read.
+/// The policy of a query, if it keeps tables from being read or functions from being called.
 fn restricting(query: &Approved) -> Option<Policy> {
-    query.policy().restricts_tables().then(|| query.policy().clone())
+    let policy = query.policy();
+    (policy.restricts_tables() || !policy.deny_functions.is_empty()).then(|| policy.clone())
 }
 
 /// Prepares the one statement of the text, and makes sure that it is one and only reads.
@@ -248,9 +231,9 @@ fn prepare<'c>(connection: &'c Connection, file: &DatabaseFile, sql: &str) -> Re
 }
 
 fn execute(connection: &Connection, file: &DatabaseFile, sql: &str, limits: &Limits) -> Result<Rows, Error> {
-    let longest = limits.bytes.max(LONGEST_VALUE).try_into().unwrap_or(i32::MAX);
     let meaning = |error| refusal::meaning(error, file);
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, longest).map_err(meaning)?;
+    memory::allow(limits.memory).map_err(meaning)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE).map_err(meaning)?;
 
     let mut statement = prepare(connection, file, sql)?;
     let mut answer = Rows { columns: statement.column_names().map(str::to_string).collect(), ..Rows::default() };

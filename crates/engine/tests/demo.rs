@@ -82,6 +82,9 @@ fn what_is_there_is_not_overwritten() {
     let error = demo::write(&file).unwrap_err();
     assert!(error.to_string().ends_with("is already there"), "{error}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    demo::write(&folder.path().join("shop.db")).unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside it");
     assert!(demo::write(folder.path()).is_err());
     assert!(demo::write(&folder.path().join("no/such/folder.db")).is_err());
 }

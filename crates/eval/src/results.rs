@@ -99,8 +99,15 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Option<Header>, Vec<Record>, usiz
     let mut whole = 0;
     for (i, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let (number, end) = (i + 1, whole + line.len());
+        // Only what we began ourselves was torn; anything else is somebody's text.
+        let beginning: &[u8] = if number == 1 { br#"{"dataset":"# } else { br#"{"id":"# };
+        let ours = line.starts_with(beginning) || beginning.starts_with(line);
         if !line.ends_with(b"\n") {
-            break;
+            if ours {
+                break;
+            }
+            let what = format!("`{shown}`, line {number}: this is no result");
+            return Err(Trouble::error(what, "this is no results file, or someone edited it: name another file"));
         }
         let wrong = |error: serde_json::Error| {
             Trouble::error(
@@ -120,7 +127,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Option<Header>, Vec<Record>, usiz
                     }
                 },
                 // A last line that makes no sense was torn, too: the machine may have stopped in the middle of a block.
-                Err(_) if end == bytes.len() => break,
+                Err(_) if end == bytes.len() && (ours || line.starts_with(b"\0")) => break,
                 Err(error) => return Err(wrong(error)),
             }
         }

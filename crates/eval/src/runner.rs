@@ -47,7 +47,7 @@ impl Default for Options {
             jobs: 1,
             results: None,
             matching: Matching::default(),
-            limits: Limits { rows: 200_000, bytes: 256 << 20, time: Duration::from_secs(10) },
+            limits: Limits { rows: 200_000, bytes: 256 << 20, time: Duration::from_secs(10), ..Limits::default() },
             cancel: Cancel::new(),
             progress: None,
         }

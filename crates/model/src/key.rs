@@ -1,6 +1,8 @@
 //! Keys: where they come from, and how they stay unseen.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -92,11 +94,16 @@ impl Key {
 }
 
 fn read(file: &Path) -> Result<String, String> {
-    let size = std::fs::metadata(file).map_err(|why| why.to_string())?.len();
-    if size > LARGEST_FILE {
-        return Err(format!("{size} bytes are more than a key has"));
-    }
-    std::fs::read_to_string(file).map_err(|why| why.to_string())
+    let text = read_up_to(file, LARGEST_FILE).map_err(|why| why.to_string())?;
+    text.ok_or_else(|| format!("more than {LARGEST_FILE} bytes are no key"))
+}
+
+/// The text of a file, or nothing if there is more of it. The size that the system tells is not asked: of a device or a
+/// pipe it is 0.
+pub(crate) fn read_up_to(file: &Path, most: u64) -> std::io::Result<Option<String>> {
+    let mut text = String::new();
+    let read = File::open(file)?.take(most + 1).read_to_string(&mut text)?;
+    Ok((read as u64 <= most).then_some(text))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::key::read_up_to;
 use crate::retry::Retry;
 use crate::wire::Wire;
 
@@ -129,6 +130,9 @@ impl fmt::Debug for Providers {
     }
 }
 
+/// A larger file is something else.
+const LARGEST_FILE: u64 = 1 << 20;
+
 impl Providers {
     /// The providers that are known from the start.
     pub fn builtin() -> Result<Self, Error> {
@@ -144,9 +148,11 @@ impl Providers {
     /// With what a file of the same shape as `providers.toml` adds or changes.
     pub fn and_file(self, file: &Path) -> Result<Self, Error> {
         let shown = file.display().to_string();
-        let text = std::fs::read_to_string(file).map_err(|why| {
+        let wrong = |why: &dyn fmt::Display| {
             Error::configuration(format!("{shown} cannot be read: {why}"), "check the path of the providers' file")
-        })?;
+        };
+        let text = read_up_to(file, LARGEST_FILE).map_err(|why| wrong(&why))?;
+        let text = text.ok_or_else(|| wrong(&"it is larger than 1 MiB"))?;
         self.and_text(&text, &shown)
     }
 

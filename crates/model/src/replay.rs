@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::key::read_up_to;
 use crate::request::{ModelLimits, Reply, Request};
 use crate::script::speak;
 use crate::trouble::cut;
@@ -103,13 +104,17 @@ struct Recorded {
     outcome: Result<Reply, Error>,
 }
 
+/// A larger file is no recording.
+const LARGEST_FILE: u64 = 256 << 20;
+
 impl Replay {
     /// Reads a recording.
     pub fn read(file: &Path) -> Result<Self, Error> {
         let path = file.display().to_string();
         let hint = "a recording is a file that was written with a recorder, a line of JSON for each request";
-        let text = std::fs::read_to_string(file)
-            .map_err(|why| Error::configuration(format!("the recording {path} cannot be read: {why}"), hint))?;
+        let text = read_up_to(file, LARGEST_FILE)
+            .map_err(|why| Error::configuration(format!("the recording {path} cannot be read: {why}"), hint))?
+            .ok_or_else(|| Error::configuration(format!("the recording {path} is larger than 256 MiB"), hint))?;
         let mut takes = Vec::new();
         let mut by_request: HashMap<String, (Vec<usize>, usize)> = HashMap::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

@@ -1,26 +1,171 @@
 //! Queries compared token by token: whether two are the same, and what changed between them.
 
+use std::fmt::Write;
+use std::ops::Range;
+
 use serde::Serialize;
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::dialect::Dialect;
 
 /// The tokens of a query as far as they mean something: white space and comments are gone, keywords and unquoted names
 /// are upper case, literals and quoted names are as written. Text that cannot be split into tokens is
 /// compared word by word.
-pub fn normalise(sql: &str, dialect: &Dialect) -> Vec<String> {
-    let Ok(tokens) = Tokenizer::new(dialect.grammar, sql).tokenize() else {
-        return sql.split_whitespace().map(str::to_string).collect();
-    };
-    let mut out: Vec<String> = Vec::with_capacity(tokens.len());
-    for token in tokens {
-        match token {
-            Token::Whitespace(_) | Token::EOF => {}
-            Token::Word(word) if word.quote_style.is_none() => out.push(word.value.to_uppercase()),
-            other => out.push(other.to_string()),
+///
+/// A query is compared with several others; what is costly, splitting it up, is done once.
+#[derive(Debug, Clone, Default)]
+pub struct Tokens {
+    /// What is compared: each token followed by a NUL, which no token begins or ends with.
+    keys: String,
+    /// The same as written.
+    texts: String,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    /// Where it ends in the keys, before the NUL, and in the texts.
+    key_end: usize,
+    text_end: usize,
+    spaced: bool,
+}
+
+impl Tokens {
+    /// Splits a query up.
+    pub fn of(sql: &str, dialect: &Dialect) -> Self {
+        match Tokenizer::new(dialect.grammar, sql).tokenize_with_location() {
+            Ok(tokens) => Self::of_parsed(&tokens, sql.len()),
+            Err(_) => {
+                let mut out = Self::default();
+                sql.split_whitespace().for_each(|word| out.push(word, true, false));
+                out
+            }
         }
     }
+
+    /// Takes what was split up already, of a text of so many bytes. White space may have been left out.
+    pub(crate) fn of_parsed(tokens: &[TokenWithSpan], bytes: usize) -> Self {
+        let mut out = Self {
+            keys: String::with_capacity(bytes * 3 / 2),
+            texts: String::with_capacity(bytes),
+            pieces: Vec::with_capacity(tokens.len()),
+        };
+        let mut text = String::new();
+        let mut end = Location::new(1, 1);
+        for TokenWithSpan { token, span } in tokens {
+            let spaced = span.start != end;
+            match token {
+                Token::Whitespace(_) | Token::EOF => continue,
+                Token::Word(word) if word.quote_style.is_none() => out.push(&word.value, spaced, true),
+                other => {
+                    text.clear();
+                    // Writing to a text never fails.
+                    let _ = write!(text, "{other}");
+                    out.push(&text, spaced, false);
+                }
+            }
+            end = span.end;
+        }
+        out
+    }
+
+    fn push(&mut self, text: &str, spaced: bool, any_case: bool) {
+        let start = self.keys.len();
+        if any_case && !text.is_ascii() {
+            self.keys.push_str(&text.to_uppercase());
+        } else {
+            self.keys.push_str(text);
+        }
+        if any_case {
+            self.keys[start..].make_ascii_uppercase();
+        }
+        self.texts.push_str(text);
+        self.pieces.push(Piece { key_end: self.keys.len(), text_end: self.texts.len(), spaced });
+        self.keys.push('\0');
+    }
+
+    /// The same for two queries that are the same but for white space, comments and the case of keywords and unquoted
+    /// names.
+    pub fn identity(&self) -> &str {
+        self.keys.trim_end_matches(";\0")
+    }
+
+    fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    fn key(&self, i: usize) -> &str {
+        let start = if i == 0 { 0 } else { self.pieces[i - 1].key_end + 1 };
+        &self.keys[start..self.pieces[i].key_end]
+    }
+
+    /// A stretch as it was written.
+    fn joined(&self, stretch: Range<usize>) -> String {
+        let mut out = String::new();
+        for i in stretch.clone() {
+            if i > stretch.start && self.pieces[i].spaced {
+                out.push(' ');
+            }
+            let start = if i == 0 { 0 } else { self.pieces[i - 1].text_end };
+            out.push_str(&self.texts[start..self.pieces[i].text_end]);
+        }
+        out
+    }
+
+    /// What changed from this query to another, by the longest common run of tokens, with the snippets as they were written.
+    pub fn changes(&self, after: &Tokens) -> Vec<Change> {
+        let before = self;
+        // Equal beginnings and ends are the rule, so the table is only built for the middle.
+        let shorter = before.len().min(after.len());
+        let head = (0..shorter).take_while(|&i| before.key(i) == after.key(i)).count();
+        let from_end = |i: &usize| before.key(before.len() - 1 - i) == after.key(after.len() - 1 - i);
+        let tail = (0..shorter - head).take_while(from_end).count();
+        let (m, n) = (before.len() - tail - head, after.len() - tail - head);
+        let replaced = |i: Range<usize>, j: Range<usize>| Change {
+            before: before.joined(head + i.start..head + i.end),
+            after: after.joined(head + j.start..head + j.end),
+        };
+        if m == 0 && n == 0 {
+            return Vec::new();
+        }
+        if m == 0 || n == 0 || m + n > MOST_TOKENS {
+            return vec![replaced(0..m, 0..n)];
+        }
+        let same = |i: usize, j: usize| before.key(head + i) == after.key(head + j);
+        let mut longest = vec![vec![0u32; n + 1]; m + 1];
+        for i in (0..m).rev() {
+            for j in (0..n).rev() {
+                longest[i][j] =
+                    if same(i, j) { longest[i + 1][j + 1] + 1 } else { longest[i + 1][j].max(longest[i][j + 1]) };
+            }
+        }
+        let mut changes = Vec::new();
+        let (mut i, mut j) = (0, 0);
+        while i < m || j < n {
+            let (from_i, from_j) = (i, j);
+            while i < m && j < n && !same(i, j) || (i < m) != (j < n) {
+                if j == n || (i < m && longest[i + 1][j] >= longest[i][j + 1]) {
+                    i += 1;
+                } else {
+                    j += 1;
+                }
+            }
+            if i > from_i || j > from_j {
+                changes.push(replaced(from_i..i, from_j..j));
+            }
+            if i < m && j < n {
+                i += 1;
+                j += 1;
+            }
+        }
+        changes
+    }
+}
+
+/// The tokens of a query, one by one, as [`Tokens::identity`] compares them.
+pub fn normalise(sql: &str, dialect: &Dialect) -> Vec<String> {
+    let tokens = Tokens::of(sql, dialect);
+    let mut out: Vec<String> = (0..tokens.len()).map(|i| tokens.key(i).to_string()).collect();
     while out.last().is_some_and(|t| t == ";") {
         out.pop();
     }
@@ -39,7 +184,7 @@ pub(crate) fn exact(sql: &str, dialect: &Dialect) -> Option<Vec<Token>> {
 
 /// Whether two queries are the same but for white space, comments and the case of keywords and unquoted names.
 pub fn same(a: &str, b: &str, dialect: &Dialect) -> bool {
-    a == b || normalise(a, dialect) == normalise(b, dialect)
+    a == b || Tokens::of(a, dialect).identity() == Tokens::of(b, dialect).identity()
 }
 
 /// One replaced stretch: what stood there and what stands there now. One side may be empty.
@@ -64,88 +209,9 @@ impl std::fmt::Display for Change {
 /// Beyond so many tokens on both sides the whole query counts as changed: the table would grow too large.
 const MOST_TOKENS: usize = 4_000;
 
-/// What changed from one query to another, by the longest common run of tokens, with the snippets as they were written.
+/// What changed from one query to another; see [`Tokens::changes`].
 pub fn diff(before: &str, after: &str, dialect: &Dialect) -> Vec<Change> {
-    let (a, b) = (pieces(before, dialect), pieces(after, dialect));
-    // Equal beginnings and ends are the rule, so the table is only built for the middle.
-    let head = a.iter().zip(&b).take_while(|(x, y)| x.key == y.key).count();
-    let tail = a[head..].iter().rev().zip(b[head..].iter().rev()).take_while(|(x, y)| x.key == y.key).count();
-    let (a, b) = (&a[head..a.len() - tail], &b[head..b.len() - tail]);
-    if a.is_empty() && b.is_empty() {
-        return Vec::new();
-    }
-    if a.len() + b.len() > MOST_TOKENS {
-        return vec![Change { before: joined(a), after: joined(b) }];
-    }
-    let mut longest = vec![vec![0u32; b.len() + 1]; a.len() + 1];
-    for i in (0..a.len()).rev() {
-        for j in (0..b.len()).rev() {
-            longest[i][j] =
-                if a[i].key == b[j].key { longest[i + 1][j + 1] + 1 } else { longest[i + 1][j].max(longest[i][j + 1]) };
-        }
-    }
-    let mut changes = Vec::new();
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() || j < b.len() {
-        let (from_i, from_j) = (i, j);
-        while i < a.len() && j < b.len() && a[i].key != b[j].key || (i < a.len()) != (j < b.len()) {
-            if j == b.len() || (i < a.len() && longest[i + 1][j] >= longest[i][j + 1]) {
-                i += 1;
-            } else {
-                j += 1;
-            }
-        }
-        if i > from_i || j > from_j {
-            changes.push(Change { before: joined(&a[from_i..i]), after: joined(&b[from_j..j]) });
-        }
-        if i < a.len() && j < b.len() {
-            i += 1;
-            j += 1;
-        }
-    }
-    changes
-}
-
-struct Piece {
-    key: String,
-    text: String,
-    spaced: bool,
-}
-
-fn pieces(sql: &str, dialect: &Dialect) -> Vec<Piece> {
-    let Ok(tokens) = Tokenizer::new(dialect.grammar, sql).tokenize() else {
-        return sql.split_whitespace().map(|w| Piece { key: w.into(), text: w.into(), spaced: true }).collect();
-    };
-    let mut out = Vec::new();
-    let mut spaced = false;
-    for token in tokens {
-        match &token {
-            Token::Whitespace(Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_)) => spaced = true,
-            Token::Whitespace(_) => spaced = true,
-            Token::EOF => {}
-            Token::Word(word) if word.quote_style.is_none() => {
-                let text = if word.keyword == Keyword::NoKeyword { word.value.clone() } else { token.to_string() };
-                out.push(Piece { key: word.value.to_uppercase(), text, spaced });
-                spaced = false;
-            }
-            _ => {
-                out.push(Piece { key: token.to_string(), text: token.to_string(), spaced });
-                spaced = false;
-            }
-        }
-    }
-    out
-}
-
-fn joined(pieces: &[Piece]) -> String {
-    let mut out = String::new();
-    for (i, piece) in pieces.iter().enumerate() {
-        if i > 0 && piece.spaced {
-            out.push(' ');
-        }
-        out.push_str(&piece.text);
-    }
-    out
+    Tokens::of(before, dialect).changes(&Tokens::of(after, dialect))
 }
 
 #[cfg(test)]

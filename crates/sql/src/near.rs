@@ -15,21 +15,20 @@ pub(crate) fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c s
 
 /// From 0 to 1.
 pub(crate) fn likeness(a: &str, b: &str) -> f64 {
-    let (na, nb) = (plain(a), plain(b));
-    if na == nb {
+    let (a, b) = (Spelt::of(a), Spelt::of(b));
+    if a.letters == b.letters {
         return 1.0;
     }
-    if plural(&na, &nb) || plural(&nb, &na) {
+    if plural(&a.letters, &b.letters) || plural(&b.letters, &a.letters) {
         return 0.98;
     }
-    let (wa, wb) = (words(a), words(b));
-    let (few, many) = if wa.len() <= wb.len() { (&wa, &wb) } else { (&wb, &wa) };
-    if !few.is_empty() && few.iter().all(|w| many.contains(w)) {
+    let (few, many) = if a.ends.len() <= b.ends.len() { (&a, &b) } else { (&b, &a) };
+    if !few.ends.is_empty() && few.words().all(|w| many.words().any(|m| m == w)) {
         // `id` is in `product_id`, `name` in `first_name`: the more of it, the better.
-        return 0.76 + 0.2 * few.len() as f64 / many.len() as f64;
+        return 0.76 + 0.2 * few.ends.len() as f64 / many.ends.len() as f64;
     }
-    let letters = strsim::normalized_damerau_levenshtein(&na, &nb);
-    if na.len().min(nb.len()) <= 3 { letters * 0.9 } else { letters }
+    let letters = alike(&a.letters, &b.letters);
+    if a.letters.len().min(b.letters.len()) <= 3 { letters * 0.9 } else { letters }
 }
 
 /// Whether a word is another but for one letter that was dropped, doubled, changed or swapped.
@@ -37,8 +36,50 @@ pub(crate) fn is_slip(word: &str, meant: &str) -> bool {
     word != meant && strsim::damerau_levenshtein(word, meant) == 1
 }
 
-fn plain(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+/// How much of two words is the same, by the letters that must be dropped, added, changed or swapped: from 0 to 1.
+fn alike(a: &str, b: &str) -> f64 {
+    if !a.is_ascii() || !b.is_ascii() || a.len() > SHORT || b.len() > SHORT {
+        return strsim::normalized_damerau_levenshtein(a, b);
+    }
+    match a.len().max(b.len()) {
+        0 => 1.0,
+        longer => 1.0 - f64::from(apart(a.as_bytes(), b.as_bytes())) / longer as f64,
+    }
+}
+
+/// Names are seldom longer, and the table of such short ones needs no memory of its own.
+const SHORT: usize = 30;
+
+/// The same distance as `strsim`'s, which takes far longer to set itself up than a short name takes to compare: names are
+/// compared with every column in reach.
+fn apart(a: &[u8], b: &[u8]) -> u8 {
+    // Row and column 0 stand for what is farther than anything, 1 for the empty word.
+    let mut table = [[0u8; SHORT + 2]; SHORT + 2];
+    let far = (a.len() + b.len()) as u8;
+    table[0] = [far; SHORT + 2];
+    for (i, row) in table.iter_mut().enumerate().skip(1) {
+        (row[0], row[1]) = (far, i as u8 - 1);
+    }
+    for (j, cell) in table[1].iter_mut().enumerate().skip(1) {
+        *cell = j as u8 - 1;
+    }
+    // The row in which each letter was last seen.
+    let mut seen = [0usize; 128];
+    for (i, &x) in a.iter().enumerate() {
+        let mut column = 0;
+        for (j, &y) in b.iter().enumerate() {
+            let (k, l) = (seen[usize::from(y & 127)], column);
+            let swapped = table[k][l] + ((i - k) + 1 + (j - l)) as u8;
+            let changed = table[i + 1][j + 1] + u8::from(x != y);
+            if x == y {
+                column = j + 1;
+            }
+            let moved = table[i + 2][j + 1].min(table[i + 1][j + 2]) + 1;
+            table[i + 2][j + 2] = swapped.min(changed).min(moved);
+        }
+        seen[usize::from(x & 127)] = i + 1;
+    }
+    table[a.len() + 1][b.len() + 1]
 }
 
 /// Whether one word is the plural of the other: `shoes`, `heroes`, `countries`.
@@ -49,25 +90,40 @@ fn plural(many: &str, one: &str) -> bool {
     }
 }
 
-/// `customerFirst_name` → customer, first, name
-fn words(name: &str) -> Vec<String> {
-    let mut out: Vec<String> = vec![String::new()];
-    let mut before_lower = false;
-    for c in name.chars() {
-        if !c.is_alphanumeric() {
-            out.push(String::new());
-        } else {
-            if c.is_uppercase() && before_lower {
-                out.push(String::new());
+/// A name as it is compared: its letters and digits in lower case, and where its words end among them.
+/// `customerFirst_name` → `customerfirstname`, ending at 8, 13 and 17
+struct Spelt {
+    letters: String,
+    ends: Vec<usize>,
+}
+
+impl Spelt {
+    fn of(name: &str) -> Self {
+        let mut letters = String::with_capacity(name.len());
+        let mut ends: Vec<usize> = Vec::with_capacity(4);
+        let mut before_lower = false;
+        for c in name.chars() {
+            let cuts = !c.is_alphanumeric() || (c.is_uppercase() && before_lower);
+            if cuts && letters.len() > ends.last().copied().unwrap_or(0) {
+                ends.push(letters.len());
             }
-            if let Some(last) = out.last_mut() {
-                last.extend(c.to_lowercase());
+            if c.is_ascii_alphanumeric() {
+                letters.push(c.to_ascii_lowercase());
+            } else if c.is_alphanumeric() {
+                letters.extend(c.to_lowercase());
             }
+            before_lower = c.is_lowercase();
         }
-        before_lower = c.is_lowercase();
+        if letters.len() > ends.last().copied().unwrap_or(0) {
+            ends.push(letters.len());
+        }
+        Self { letters, ends }
     }
-    out.retain(|w| !w.is_empty());
-    out
+
+    fn words(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.letters[start..*end])
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +140,35 @@ mod tests {
             ("price", vec!["title", "year"], None),
         ] {
             assert_eq!(nearest(name, candidates), found, "{name}");
+        }
+    }
+
+    #[test]
+    fn short_names_are_as_far_apart_as_the_library_says() {
+        let names =
+            ["", "a", "ab", "ba", "rain", "name", "customerid", "cutsomerid", "abcabc", "bcaacb", "acb", "x9y", "aaab"];
+        for a in names {
+            for b in names {
+                assert_eq!(
+                    usize::from(apart(a.as_bytes(), b.as_bytes())),
+                    strsim::damerau_levenshtein(a, b),
+                    "{a} {b}"
+                );
+                assert!((alike(a, b) - strsim::normalized_damerau_levenshtein(a, b)).abs() < 1e-12, "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_end_where_they_are_told_apart() {
+        for (name, words) in [
+            ("customerFirst_name", vec!["customer", "first", "name"]),
+            ("__id", vec!["id"]),
+            ("HTTPServer", vec!["httpserver"]),
+            ("Straße Ü9", vec!["straße", "ü9"]),
+            ("_", vec![]),
+        ] {
+            assert_eq!(Spelt::of(name).words().collect::<Vec<_>>(), words, "{name}");
         }
     }
 }

@@ -1,6 +1,11 @@
 //! What may be asked of a database: tables, functions, comments and sizes.
 
-use serde::{Deserialize, Serialize};
+mod pattern;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::schema::{Schema, Table};
 
 /// What is done with comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -17,9 +22,12 @@ pub enum Comments {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// Only these tables may be read; absent allows all, an empty list none. `schema.table` and `schema.*` are understood.
+    /// Only these tables may be read; absent allows all, an empty list none. An entry is a name, `schema.name`, or either
+    /// with `*` for any letters; a name with other signs in it stands in double quotes.
+    #[serde(deserialize_with = "read_allowed")]
     pub allow_tables: Option<Vec<String>>,
-    /// These tables may never be read, whatever else says so.
+    /// These tables may never be read, whatever else says so. An entry that cannot be understood denies every table.
+    #[serde(deserialize_with = "read_denied")]
     pub deny_tables: Vec<String>,
     /// Functions that are known to be harmless although the dialect does not list them.
     pub allow_functions: Vec<String>,
@@ -51,15 +59,88 @@ impl Policy {
     /// Whether a table may be read, by all parts of its name; case is ignored.
     pub fn allows_table(&self, parts: &[&str]) -> bool {
         // What is left open is denied if it may be meant, and allowed only if it is.
-        let denied = self.deny_tables.iter().any(|p| variants(parts).iter().any(|v| fits(p, v, true)));
-        let allowed = self.allow_tables.as_ref().is_none_or(|list| list.iter().any(|p| fits(p, parts, false)));
-        allowed && !denied
+        let allowed = self.allow_tables.as_ref().is_none_or(|list| list.iter().any(|p| pattern::fits(p, parts, false)));
+        allowed && !self.denies_table(parts)
+    }
+
+    /// Whether a table may not be read, whatever else is allowed.
+    pub fn denies_table(&self, parts: &[&str]) -> bool {
+        self.deny_tables.iter().any(|p| denies(p, parts))
     }
 
     /// Whether some tables may not be read.
     pub fn restricts_tables(&self) -> bool {
         self.allow_tables.is_some() || !self.deny_tables.is_empty()
     }
+
+    /// Whether calling a function is denied, whatever else is allowed.
+    pub fn denies_function(&self, name: &str) -> bool {
+        self.deny_functions.iter().any(|denied| denied.trim().eq_ignore_ascii_case(name))
+    }
+
+    /// Both policies at once. What either denies is denied, a table must be allowed by both, and the smaller size holds.
+    #[must_use]
+    pub fn and(mut self, other: Policy) -> Policy {
+        self.allow_tables = match (self.allow_tables, other.allow_tables) {
+            (Some(ours), Some(theirs)) => {
+                // An entry of one list that the other allows too. What only overlaps is left out, which allows less.
+                let within = |entry: &&String, list: &[String]| list.iter().any(|p| pattern::covers(p, entry));
+                let both = ours.iter().filter(|e| within(e, &theirs)).chain(theirs.iter().filter(|e| within(e, &ours)));
+                let mut both: Vec<String> = both.cloned().collect();
+                both.sort();
+                both.dedup();
+                Some(both)
+            }
+            (ours, theirs) => ours.or(theirs),
+        };
+        let add = |ours: &mut Vec<String>, theirs: Vec<String>| {
+            for name in theirs {
+                if !ours.contains(&name) {
+                    ours.push(name);
+                }
+            }
+        };
+        add(&mut self.deny_tables, other.deny_tables);
+        add(&mut self.allow_functions, other.allow_functions);
+        add(&mut self.deny_functions, other.deny_functions);
+        if other.comments == Comments::Reject {
+            self.comments = Comments::Reject;
+        }
+        // A size that nobody set is no wish for a smaller one.
+        let unset = Policy::default();
+        let least = |ours: usize, theirs: usize, unset: usize| match (ours == unset, theirs == unset) {
+            (true, _) => theirs,
+            (_, true) => ours,
+            _ => ours.min(theirs),
+        };
+        self.max_bytes = least(self.max_bytes, other.max_bytes, unset.max_bytes);
+        self.max_depth = least(self.max_depth, other.max_depth, unset.max_depth);
+        self
+    }
+
+    /// A schema in which the tables that may not be read are hidden, so that nothing suggests them.
+    pub fn readable(&self, schema: Schema) -> Schema {
+        let hide = |table: &Table| !self.allows_table(&full(table));
+        if self.restricts_tables() && schema.tables().iter().any(hide) { schema.hiding(hide) } else { schema }
+    }
+
+    /// Entries of `deny_tables` that fit none of the tables: they may be misspelt.
+    pub fn idle_denies(&self, schema: &Schema) -> Vec<&str> {
+        let idle = |entry: &&String| !schema.tables().iter().any(|table| denies(entry, &full(table)));
+        // Tables of the system are in no schema.
+        let listed = |entry: &&String| !entry.trim().to_lowercase().starts_with("sqlite_");
+        self.deny_tables.iter().filter(listed).filter(idle).map(String::as_str).collect()
+    }
+}
+
+fn full(table: &Table) -> Vec<&str> {
+    table.schema.as_deref().into_iter().chain([table.name.as_str()]).collect()
+}
+
+fn denies(entry: &str, parts: &[&str]) -> bool {
+    variants(parts).iter().any(|v| pattern::fits(entry, v, true))
+        // A table may be called `hr.salaries`, dot and all.
+        || parts.last().is_some_and(|name| name.contains('.') && name.eq_ignore_ascii_case(entry.trim()))
 }
 
 /// A name, and what it may stand for: `secret$files` and `secret@v1` are `secret`, and `secret.files` may be.
@@ -76,14 +157,16 @@ fn variants<'n>(parts: &[&'n str]) -> Vec<Vec<&'n str>> {
     out
 }
 
-/// Compares a pattern with a name part by part from the right. A pattern with more parts than the name fits only if the
-/// missing ones may be anything.
-fn fits(pattern: &str, parts: &[&str], missing_may_fit: bool) -> bool {
-    let pattern: Vec<&str> = pattern.split('.').collect();
-    let all_stars = pattern.iter().rev().take(parts.len()).all(|p| *p == "*");
-    let same = |p: &str, n: &str| p == "*" || p.eq_ignore_ascii_case(n) || p.to_lowercase() == n.to_lowercase();
-    let overlap = pattern.iter().rev().zip(parts.iter().rev()).all(|(p, n)| same(p, n));
-    overlap && (pattern.len() <= parts.len() || (missing_may_fit && !all_stars))
+fn read_denied<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let entries = Vec::<String>::deserialize(from)?;
+    entries.iter().try_for_each(|entry| pattern::read(entry).map(|_| ())).map_err(D::Error::custom)?;
+    Ok(entries)
+}
+
+fn read_allowed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
+    let entries = Option::<Vec<String>>::deserialize(from)?;
+    entries.iter().flatten().try_for_each(|entry| pattern::read(entry).map(|_| ())).map_err(D::Error::custom)?;
+    Ok(entries)
 }
 
 #[cfg(test)]
@@ -114,5 +197,69 @@ mod tests {
         }
         let nothing = Policy { allow_tables: Some(Vec::new()), ..Policy::default() };
         assert!(!nothing.allows_table(&["t"]), "an empty list allows nothing");
+    }
+
+    #[test]
+    fn entries_are_trimmed_unquoted_and_may_hold_stars() {
+        for (entry, denied, not_denied) in [
+            ("main.*", &["salaries", "main.salaries"][..], &["hr.salaries"][..]),
+            ("hr.*", &["hr.salaries"], &["salaries", "main.salaries"]),
+            ("sal*", &["salaries", "SALES", "main.sales"], &["orders", "resales"]),
+            ("*_private", &["pay_private"], &["private"]),
+            ("salaries ", &["salaries"], &["salary"]),
+            ("\"salaries\"", &["salaries", "Salaries"], &["orders"]),
+            ("`hr`.[salaries]", &["hr.salaries", "salaries"], &["x.salaries"]),
+            // What cannot be understood denies everything.
+            ("sal%", &["orders"], &[]),
+            ("", &["orders"], &[]),
+        ] {
+            let policy = Policy { deny_tables: vec![entry.into()], ..Policy::default() };
+            for (names, expected) in [(denied, true), (not_denied, false)] {
+                for name in names {
+                    let parts: Vec<&str> = name.split('.').collect();
+                    assert_eq!(policy.denies_table(&parts), expected, "{entry} {name}");
+                }
+            }
+        }
+        let literal = Policy { deny_tables: vec!["hr.salaries".into()], ..Policy::default() };
+        assert!(literal.denies_table(&["hr.salaries"]) && literal.denies_table(&["main", "hr.salaries"]));
+        for wrong in ["sal%", "", "a..b", "\"a", "a;b", "^a$"] {
+            let read = serde_json::from_value::<Policy>(serde_json::json!({ "deny_tables": [wrong] }));
+            assert!(read.unwrap_err().to_string().contains("cannot be understood"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn two_policies_hold_together() {
+        let one = Policy {
+            allow_tables: Some(vec!["sal*".into(), "orders".into()]),
+            deny_tables: vec!["a".into()],
+            max_depth: 10,
+            ..Policy::default()
+        };
+        let two = Policy {
+            allow_tables: Some(vec!["sales".into(), "people".into()]),
+            deny_tables: vec!["b".into()],
+            deny_functions: vec!["f".into()],
+            comments: Comments::Reject,
+            ..Policy::default()
+        };
+        let both = one.and(two);
+        assert_eq!(both.allow_tables, Some(vec!["sales".to_string()]));
+        assert_eq!((both.deny_tables, both.deny_functions), (vec!["a".into(), "b".into()], vec!["f".to_string()]));
+        assert_eq!((both.comments, both.max_depth, both.max_bytes), (Comments::Reject, 10, 1 << 20));
+    }
+
+    #[test]
+    fn what_may_not_be_read_is_hidden_and_entries_that_fit_nothing_are_told() {
+        let ddl =
+            "CREATE TABLE staff (id INTEGER PRIMARY KEY); CREATE TABLE salaries (staff_id INT REFERENCES staff (id));
+                   CREATE TABLE pay (salary_id INT REFERENCES salaries (staff_id));";
+        let schema = Schema::from_ddl(ddl, &crate::dialect::SQLITE).unwrap();
+        let policy = Policy { deny_tables: vec!["salaries".into(), "salary".into()], ..Policy::default() };
+        assert_eq!(policy.idle_denies(&schema), ["salary"]);
+        let shown = policy.readable(schema);
+        assert_eq!(shown.tables().iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["staff", "pay"]);
+        assert!(shown.tables()[1].foreign_keys.is_empty() && shown.table("salaries").is_some());
     }
 }

@@ -45,6 +45,8 @@ pub struct Query {
     pub sql: String,
     /// The parsed statements; none if there is a failure.
     pub statements: Vec<Statement>,
+    /// The tokens that they were made of.
+    pub(crate) tokens: Vec<TokenWithSpan>,
     /// Why there are no statements.
     pub failure: Option<Failure>,
     /// What was done to get at the SQL.
@@ -64,6 +66,7 @@ impl Query {
             source: text.to_string(),
             sql: String::new(),
             statements: Vec::new(),
+            tokens: Vec::new(),
             failure: None,
             steps: Vec::new(),
             comments: Vec::new(),
@@ -117,6 +120,7 @@ impl Query {
                     .map(|(p, _)| Span::new(query.offset(p.start), query.offset(p.end)))
                     .collect();
                 query.statements = parsed.statements;
+                query.tokens = parsed.tokens;
                 if query.statements.is_empty() {
                     query.failure = Some(Failure::Empty);
                 }
@@ -152,6 +156,11 @@ impl Query {
             return Span::default();
         }
         Span::new(self.to_source(self.offset(place.start)), self.to_source(self.offset(place.end)))
+    }
+
+    /// Where a stretch of the SQL, which may have been salvaged out of more, stands in the given text.
+    pub(crate) fn place(&self, in_sql: Span) -> Span {
+        Span::new(self.to_source(in_sql.start), self.to_source(in_sql.end))
     }
 
     /// The given text of a span.
@@ -213,6 +222,7 @@ fn floor(text: &str, mut offset: usize) -> usize {
 pub(crate) struct Parsed {
     pub statements: Vec<Statement>,
     comments: Vec<(Place, bool)>,
+    tokens: Vec<TokenWithSpan>,
 }
 
 pub(crate) struct SyntaxStop {
@@ -254,14 +264,14 @@ pub(crate) fn parse(sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Par
         // The parser steps over white space again and again; only that rule looks at it.
         tokens.retain(|t| !matches!(t.token, Token::Whitespace(_)));
     }
-    let parser = Parser::new(dialect.grammar).with_recursion_limit(PARSER_DEPTH).with_tokens_with_locations(tokens);
-    let statements = statements(parser).map_err(|e| stop(e, sql))?;
-    Ok(Parsed { statements, comments })
+    let mut parser = Parser::new(dialect.grammar).with_recursion_limit(PARSER_DEPTH).with_tokens_with_locations(tokens);
+    let statements = statements(&mut parser).map_err(|e| stop(e, sql))?;
+    Ok(Parsed { statements, comments, tokens: parser.into_tokens() })
 }
 
 /// All statements up to the end of the text. The parser's own loop stops without a word at END, and what stands behind it
 /// would be sent unseen.
-fn statements(mut parser: Parser<'_>) -> Result<Vec<Statement>, ParserError> {
+fn statements(parser: &mut Parser<'_>) -> Result<Vec<Statement>, ParserError> {
     let mut out = Vec::new();
     loop {
         while parser.consume_token(&Token::SemiColon) {}

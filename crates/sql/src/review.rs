@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use sqlparser::ast::{BinaryOperator, Value as Literal};
+use sqlparser::tokenizer::TokenWithSpan;
 
 use crate::dialect::{Classified, Dialect};
+use crate::diff::Tokens;
 use crate::finding::{Finding, Severity, Span};
 use crate::policy::Policy;
 use crate::query::{Failure, Query, line_column};
@@ -106,6 +108,27 @@ impl JoinKey {
     }
 }
 
+/// How a query is built, as far as that says how easily it goes wrong without any fault.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Rows of several tables are put together.
+    pub joins: bool,
+    /// There is a query in it, or several are put together.
+    pub nested: bool,
+    /// Rows are grouped.
+    pub groups: bool,
+}
+
+impl Shape {
+    fn of(facts: &Facts<'_>) -> Self {
+        Self {
+            joins: facts.blocks.iter().any(|block| block.sources.len() > 1),
+            nested: facts.blocks.len() > 1,
+            groups: facts.blocks.iter().any(|block| block.grouped),
+        }
+    }
+}
+
 /// What was found out about a text.
 #[derive(Debug, Clone)]
 pub struct Review {
@@ -119,6 +142,10 @@ pub struct Review {
     pub stated: Vec<Stated>,
     /// How it joins tables, where no declared key says that rows are not multiplied.
     pub join_keys: Vec<JoinKey>,
+    /// How it is built.
+    pub shape: Shape,
+    /// What the parser made the statement of; nothing if it does not parse.
+    tokens: Vec<TokenWithSpan>,
     dialect: &'static Dialect,
     ready: Option<String>,
     policy: Arc<Policy>,
@@ -180,6 +207,15 @@ impl Review {
         }
     }
 
+    /// The SQL split up, to be compared with other queries.
+    pub fn tokens(&self) -> Tokens {
+        if self.tokens.is_empty() {
+            Tokens::of(&self.extracted.sql, self.dialect)
+        } else {
+            Tokens::of_parsed(&self.tokens, self.extracted.sql.len())
+        }
+    }
+
     /// The dialect it was held against.
     pub fn dialect(&self) -> &'static Dialect {
         self.dialect
@@ -231,8 +267,20 @@ fn review_here(text: &str, context: &Context<'_>, refusal: Option<&Classified>) 
     let ready = if safe { sendable(&query, context.dialect) } else { None };
     let extracted = extract(&query, &facts, context);
     let (stated, join_keys) = (stated(&facts), join_keys(&facts));
+    let shape = Shape::of(&facts);
     let policy = Arc::new(context.policy.clone());
-    Review { source: query.source, findings, extracted, stated, join_keys, dialect: context.dialect, ready, policy }
+    Review {
+        source: query.source,
+        findings,
+        extracted,
+        stated,
+        join_keys,
+        shape,
+        tokens: query.tokens,
+        dialect: context.dialect,
+        ready,
+        policy,
+    }
 }
 
 /// What is sent, if it is made of the very tokens that were reviewed. It always should be; if not, nothing is sent.

@@ -24,6 +24,12 @@ pub struct Step {
     pub edits: Vec<Edit>,
 }
 
+/// Whether a rule speaks of what stands around a query and leaves the query itself as it is. Taking it off mends nothing:
+/// the query was right already.
+pub fn is_wrapping(code: &str) -> bool {
+    matches!(code, "code-fence" | "json-wrapped" | "surrounding-prose" | "continuation" | "trailing-semicolon")
+}
+
 /// The edits of all steps, sorted; steps never touch the same bytes.
 pub(crate) fn edits(steps: &[Step]) -> Vec<Edit> {
     let mut all: Vec<Edit> = steps.iter().flat_map(|s| s.edits.iter().cloned()).collect();

@@ -214,6 +214,9 @@ pub struct Schema {
     functions: Option<Vec<String>>,
     #[serde(skip)]
     by_name: HashMap<String, Vec<usize>>,
+    /// So many tables at the end are known, and never spoken of.
+    #[serde(skip)]
+    hidden: usize,
 }
 
 /// Why a schema could not be read.
@@ -277,7 +280,7 @@ impl Schema {
                 }
             }
         }
-        let mut schema = Self { tables, functions: None, by_name };
+        let mut schema = Self { tables, functions: None, by_name, hidden: 0 };
         infer::foreign_keys(&mut schema.tables);
         Ok(schema)
     }
@@ -304,9 +307,31 @@ impl Schema {
         Self::new(ddl::tables(text, dialect)?)
     }
 
-    /// All tables and views.
+    /// The same with some tables hidden: a query that names one is still understood, so that it can be refused for it, but
+    /// nothing leads to it: [`Schema::tables`] does not list it, and no foreign key points at it.
+    #[must_use]
+    pub fn hiding(&self, hide: impl Fn(&Table) -> bool) -> Self {
+        let (hidden, mut tables): (Vec<Table>, Vec<Table>) = self.tables().iter().cloned().partition(|t| hide(t));
+        let is_shown = |name: &str| tables.iter().any(|t| t.name.eq_ignore_ascii_case(name));
+        let keys: Vec<Vec<ForeignKey>> = tables
+            .iter()
+            .map(|t| t.foreign_keys.iter().filter(|key| is_shown(&key.table)).cloned().collect())
+            .collect();
+        tables.iter_mut().zip(keys).for_each(|(table, keys)| table.foreign_keys = keys);
+        let before = self.tables[self.tables().len()..].iter().cloned();
+        let hidden: Vec<Table> = hidden.into_iter().chain(before).collect();
+        let count = hidden.len();
+        tables.extend(hidden);
+        let mut by_name: HashMap<String, Vec<usize>> = HashMap::with_capacity(tables.len());
+        for (i, table) in tables.iter().enumerate() {
+            by_name.entry(table.name.to_lowercase()).or_default().push(i);
+        }
+        Self { tables, functions: self.functions.clone(), by_name, hidden: count }
+    }
+
+    /// All tables and views that may be spoken of.
     pub fn tables(&self) -> &[Table] {
-        &self.tables
+        &self.tables[..self.tables.len() - self.hidden]
     }
 
     /// Tables whose name is this one when case is ignored; `lower` must be lower case.

@@ -5,12 +5,13 @@ mod lines;
 use std::sync::Arc;
 
 use clap::Args;
+use querymend::guard::Breakers;
 use querymend::{Ask, Cancel, Querymend, Status, Stop};
 
 pub use self::lines::Lines;
 use crate::failure::{Exit, Failure};
 use crate::out::Out;
-use crate::setup::{Asking, Database, runtime};
+use crate::setup::{Asking, Database, runtime, tell_idle};
 use crate::watch::Watch;
 use crate::{answer, input, interrupt, state, story, table};
 
@@ -24,7 +25,7 @@ use crate::{answer, input, interrupt, state, story, table};
   querymend ask --batch questions.jsonl --root data --out answers.jsonl
 
 Rows go to stdout, everything else to stderr. What was mended on the way is told in one line; --explain tells all of it.
-The lines of a batch are {\"id\", \"db\", \"question\", \"evidence\"?}; its runs are not kept for `querymend trace`.
+The lines of a batch are {\"id\", \"db\", \"question\", \"evidence\"?}.
 Exit codes: 0 answered, 1 given up, 2 could not be done, 130 stopped with Ctrl-C.
 A batch ends with 0 when every line was asked, whatever became of it."
 )]
@@ -62,6 +63,7 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
     let engine = ask.database.open(&config)?;
     let dialect = engine.dialect();
     let runtime = runtime()?;
+    tell_idle(&config, &*engine, &runtime, out);
     let querymend = Querymend::new(engine, model, config.clone());
     let cancel = Cancel::new();
     let mut watch = Watch::new(out);
@@ -101,13 +103,15 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// One database with the model, as every question of a batch or an evaluation asks it.
+/// One database with the model, as every question of a batch asks it. Each database has a breaker of its own, and the model
+/// one for all of them.
 pub fn shared(
     address: &str,
     database: &Database,
     model: &Arc<dyn querymend_model::Model>,
     config: &querymend::Config,
+    breakers: &Arc<Breakers>,
 ) -> Result<Arc<Querymend>, Failure> {
     let engine = database.open_at(address, config)?;
-    Ok(Arc::new(Querymend::new(engine, Arc::clone(model), config.clone())))
+    Ok(Arc::new(Querymend::guarded(engine, Arc::clone(model), config.clone(), Arc::clone(breakers))))
 }

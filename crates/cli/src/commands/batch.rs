@@ -76,7 +76,7 @@ impl Batch {
             return Err(Failure::new(format!("--root `{}` is no folder", self.root.display()))
                 .hint("name the folder that the `db` paths of the lines start from"));
         }
-        let common = if against.nothing() { None } else { Some(Arc::new(against.load(out)?)) };
+        let common = if against.nothing() { None } else { Some(Arc::new(against.load(out)?.within(&policy, out))) };
         answer_all(input, &name, Desk::new(job, &self.root, policy, against.dialect, common), self.threads(), out)
     }
 }

@@ -15,7 +15,7 @@ use crate::commands::schema::{chosen, describe};
 use crate::examples::{Example, Examples};
 use crate::failure::{Exit, Failure};
 use crate::out::Out;
-use crate::setup::{Asking, Database, runtime};
+use crate::setup::{Asking, Database, runtime, tell_idle};
 use crate::watch::Watch;
 use crate::{answer, interrupt, state, story, table};
 
@@ -65,6 +65,7 @@ pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
     let engine = chat.database.open(&config)?;
     let (name, dialect, asked) = (engine.name().to_string(), engine.dialect(), model.name().to_string());
     let runtime = runtime()?;
+    tell_idle(&config, &*engine, &runtime, out);
     let querymend = Querymend::new(engine, model, config.clone());
     let schema = runtime.block_on(querymend.schema())?;
     let mut lines = Lines::new(&schema)?;
@@ -91,6 +92,8 @@ pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
         };
         match talk.hear(line.trim(), out) {
             Ok(None) => break worst,
+            // Nobody is there who could say whether to go on with the next line.
+            Ok(Some(Exit::Interrupted)) if !lines.interactive() => break Exit::Interrupted,
             Ok(Some(exit)) if !lines.interactive() => worst = worse(worst, exit),
             Ok(Some(_)) => {}
             // The conversation goes on, whatever was in the way of one line.
@@ -157,7 +160,11 @@ impl Talk<'_> {
                 let names: Vec<String> = names.split_whitespace().map(str::to_string).collect();
                 describe(&chosen(&self.schema, &names)?, out)?;
             }
-            ("/save", _) => self.save(out)?,
+            ("/save", "") => self.save(out)?,
+            ("/save", _) => {
+                return Err(Failure::new("/save takes no argument")
+                    .hint("it keeps the last question and its query in examples.yaml of the state folder"));
+            }
             ("/unsave", _) => self.unsave(out)?,
             (command, _) if command.starts_with('/') => {
                 return Err(Failure::new(format!("there is no command `{}`", crate::render::one_line(command)))

@@ -1,15 +1,13 @@
 //! `querymend check`: what is wrong with a query, without running it.
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
 use querymend_sql::{Context, Extracted, Finding, Review, Verdict, review};
 use serde::Serialize;
 
-use crate::against::Against;
 use crate::commands::batch::{Batch, Checking};
 use crate::failure::{Exit, Failure};
-use crate::input::{self, Text};
+use crate::given::Given;
+use crate::input::Text;
 use crate::lines::Lines;
 use crate::out::Out;
 use crate::{render, sarif};
@@ -35,16 +33,8 @@ pub enum Format {
 Exit codes: 0 no errors found, 1 errors found or refused, 2 could not be done.
 A batch ends with 0 when every line was looked at, whatever was found.")]
 pub struct Check {
-    /// File with the SQL, or `-` for stdin [default: stdin when it is piped]
-    pub file: Option<PathBuf>,
-    /// The SQL itself
-    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
-    pub sql: Option<String>,
     #[command(flatten)]
-    pub against: Against,
-    /// House rules: tables and functions that may be used, comments, sizes (YAML or JSON)
-    #[arg(long, value_name = "FILE")]
-    pub policy: Option<PathBuf>,
+    pub given: Given,
     /// How findings are written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -57,12 +47,12 @@ pub struct Check {
 
 /// Does it.
 pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
-    let policy = input::policy(check.policy.as_deref())?;
+    let policy = check.given.policy()?;
     if let Some(file) = &check.batch.batch {
-        return check.batch.run(file, Checking, &check.against, policy, out);
+        return check.batch.run(file, Checking, &check.given.against, policy, out);
     }
-    let text = input::sql(check.file.as_deref(), check.sql.as_deref())?;
-    let known = check.against.load(out)?;
+    let text = check.given.text()?;
+    let known = check.given.against.load(out)?.within(&policy, out);
     if known.schema.is_none() {
         out.note("note: neither --db nor --schema was given, so names of tables and columns are not checked");
     }
@@ -70,8 +60,8 @@ pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
     let review = review(&text.text, &context);
     match check.format {
         Format::Text => write_text(&text, &review, check.explain, out)?,
-        Format::Json => out.line(&pretty(&Report::new(&review))?)?,
-        Format::Sarif => out.line(&pretty(&sarif::log(&text.name, &review))?)?,
+        Format::Json => out.json(&pretty(&Report::new(&review))?)?,
+        Format::Sarif => out.json(&pretty(&sarif::log(&text.name, &review))?)?,
     }
     if check.explain && check.format == Format::Sarif {
         // SARIF has no place for it, and stdout must stay SARIF.

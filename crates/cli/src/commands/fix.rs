@@ -1,17 +1,15 @@
 //! `querymend fix`: a query mended without a model, and only where it can be shown that it was broken.
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
 use querymend_sql::diff::{Change, diff};
 use querymend_sql::{Applicability, Applied, Context, Finding, Repair, Severity, Span, Status, review};
 use serde::Serialize;
 
-use crate::against::Against;
 use crate::commands::batch::{Batch, Mending};
 use crate::commands::check::{Placed, placed, pretty};
 use crate::failure::{Exit, Failure};
-use crate::input::{self, Text};
+use crate::given::Given;
+use crate::input::Text;
 use crate::mend::{Broken, Judges, mend, words};
 use crate::out::Out;
 use crate::render;
@@ -61,16 +59,8 @@ The lines of a batch may also hold \"question\", \"evidence\" and \"error\".
 Exit codes: 0 nothing was wrong or it is mended, 1 given up or refused, 2 could not be done.
 A batch ends with 0 when every line was looked at, whatever became of it.")]
 pub struct Fix {
-    /// File with the SQL, or `-` for stdin [default: stdin when it is piped]
-    pub file: Option<PathBuf>,
-    /// The SQL itself
-    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
-    pub sql: Option<String>,
     #[command(flatten)]
-    pub against: Against,
-    /// House rules: tables and functions that may be used, comments, sizes (YAML or JSON)
-    #[arg(long, value_name = "FILE")]
-    pub policy: Option<PathBuf>,
+    pub given: Given,
     /// What the database said when the query failed
     #[arg(long, value_name = "MESSAGE", conflicts_with = "batch")]
     pub error: Option<String>,
@@ -107,22 +97,22 @@ pub struct Fix {
 
 /// Does it.
 pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
-    let policy = input::policy(fix.policy.as_deref())?;
+    let policy = fix.given.policy()?;
     let apply = Applicability::from(fix.apply);
     if let Some(file) = &fix.batch.batch {
         let open = (MOST_OPEN / fix.batch.threads()).max(1);
         let job = Mending { apply, dry_run: !fix.no_dry_run, open };
-        return fix.batch.run(file, job, &fix.against, policy, out);
+        return fix.batch.run(file, job, &fix.given.against, policy, out);
     }
-    if fix.against.nothing() {
+    if fix.given.against.nothing() {
         return Err(Failure::new("no tables are known, so nothing can be mended")
             .hint("name a database with --db or a file with --schema"));
     }
-    let text = input::sql(fix.file.as_deref(), fix.sql.as_deref())?;
+    let text = fix.given.text()?;
     if let Some(why) = enough(fix) {
         return aborted(fix, &text, &why, out);
     }
-    let known = fix.against.load(out)?;
+    let known = fix.given.against.load(out)?.within(&policy, out);
     let context = Context { schema: known.schema.as_ref(), dialect: known.dialect, policy: &policy, question: None };
     let question = words(fix.question.as_deref(), fix.evidence.as_deref());
     let broken =
@@ -136,7 +126,7 @@ pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
     let repair = mend(&broken, judge.as_ref())?;
     match fix.format {
         Format::Text => write_text(&text, &repair, &context, out)?,
-        Format::Json => out.line(&pretty(&Report::new(fix, &repair))?)?,
+        Format::Json => out.json(&pretty(&Report::new(fix, &repair))?)?,
     }
     Ok(if succeeded(repair.status) { Exit::Done } else { Exit::Refused })
 }
@@ -159,7 +149,7 @@ fn aborted(fix: &Fix, text: &Text, why: &str, out: &mut Out) -> Result<Exit, Fai
         Format::Json => {
             let sql = text.text.clone();
             let repair = Repair { status: Status::GaveUp, sql, applied: Vec::new(), findings: Vec::new() };
-            out.line(&pretty(&Report { correction_applied: why.into(), ..Report::new(fix, &repair) })?)?;
+            out.json(&pretty(&Report { correction_applied: why.into(), ..Report::new(fix, &repair) })?)?;
         }
     }
     Ok(Exit::Refused)

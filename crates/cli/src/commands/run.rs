@@ -5,9 +5,11 @@ use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
+use querymend::Config;
 use querymend_engine::{Cancel, Engine, Error, Limits, open};
 use querymend_sql::{Approved, Context, EngineError, Finding, Rows, Severity, review};
 
+use crate::against::tell_idle;
 use crate::commands::check::summary;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, Text};
@@ -44,7 +46,7 @@ pub struct Run {
     /// Stop after so many seconds
     #[arg(long, value_name = "SECS", default_value = "30", value_parser = seconds)]
     pub timeout: Duration,
-    /// House rules: tables and functions that may be used, comments, sizes (YAML or JSON)
+    /// House rules besides those of querymend.yaml: tables, functions, comments, sizes (YAML or JSON)
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Review it and let the database prepare it, print the SQL that would be sent, and stop there
@@ -62,12 +64,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Does it.
 pub fn run(run: &Run, out: &mut Out) -> Result<Exit, Failure> {
+    let config = Config::load()?;
     let policy = input::policy(run.policy.as_deref())?;
     let text = input::sql(run.file.as_deref(), run.sql.as_deref())?;
     let engine = open(&run.db)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("no thread can be started: {error}")))?;
     let schema = runtime.block_on(engine.schema())?;
+    tell_idle(&policy, &schema, out);
+    let schema = policy.readable(schema);
     let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
     let review = review(&text.text, &context);
     let approved = match review.approve() {
@@ -92,7 +97,7 @@ pub fn run(run: &Run, out: &mut Out) -> Result<Exit, Failure> {
             Err(error) => rejected(error, &approved, &*engine, out),
         };
     }
-    let limits = Limits { rows: run.max_rows, bytes: run.max_bytes, time: run.timeout };
+    let limits = Limits { rows: run.max_rows, bytes: run.max_bytes, time: run.timeout, ..config.limits() };
     let outcome = runtime.block_on(execute(&*engine, &approved, &limits));
     // A query that does not let itself be stopped must not keep the program.
     runtime.shutdown_background();
@@ -124,7 +129,7 @@ async fn execute(engine: &dyn Engine, query: &Approved, limits: &Limits) -> Resu
 
 fn answer(rows: &Rows, format: table::Format, out: &mut Out) -> Result<Exit, Failure> {
     let (text, cut) = table::write(rows, format)?;
-    out.write(text.as_bytes())?;
+    out.rows(&text, format)?;
     out.flush()?;
     let count = rows.rows.len();
     out.note(&format!("{count} {}", if count == 1 { "row" } else { "rows" }));

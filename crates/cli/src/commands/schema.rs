@@ -11,6 +11,7 @@ use crate::failure::{Exit, Failure};
 use crate::nearest::nearest;
 use crate::out::Out;
 use crate::render::one_line;
+use crate::table;
 
 /// How tables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -47,11 +48,11 @@ pub fn run(show: &ShowSchema, out: &mut Out) -> Result<Exit, Failure> {
     };
     let tables = chosen(schema, &show.tables)?;
     match show.format {
-        Format::Json => out.line(&pretty(&Tables { tables: &tables })?)?,
+        Format::Json => out.json(&pretty(&Tables { tables: &tables })?)?,
         Format::Text => describe(&tables, out)?,
         Format::Ddl => {
-            for table in tables {
-                out.write(querymend_sql::schema::as_ddl(table, known.dialect).as_bytes())?;
+            for one in tables {
+                out.rows(&querymend_sql::schema::as_ddl(one, known.dialect), table::Format::Csv)?;
             }
         }
     }

@@ -30,12 +30,15 @@ pub enum Format {
   querymend trace last
   querymend trace 0199f3 --format json
 
-The last 100 runs are kept; `trace` in querymend.yaml changes how many and where.
+The last 100 runs are kept, and as many of batches; `trace` in querymend.yaml changes how many and where.
 Exit codes: 0 shown, 2 could not be done."
 )]
 pub struct ShowTrace {
     /// Run to show: its id or the beginning of it, or `last` [default: list all runs]
     pub id: Option<String>,
+    /// List the runs of `ask --batch` instead
+    #[arg(long, conflicts_with = "id")]
+    pub batch: bool,
     /// How a run is written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -52,33 +55,38 @@ pub fn run(show: &ShowTrace, out: &mut Out) -> Result<Exit, Failure> {
     };
     match &show.id {
         None => {
-            let (traces, ids) = kept(&config)?;
+            let (traces, ids) = kept(if show.batch { state::batch_traces(&config) } else { state::traces(&config) })?;
             list(&traces, &ids, show.format, out)?;
         }
         Some(id) => {
             let events = find(&config, id)?;
             match show.format {
                 Format::Text => out.write(story::tell(&events).as_bytes())?,
-                Format::Json => out.line(&pretty(&events)?)?,
+                Format::Json => out.json(&pretty(&events)?)?,
             }
         }
     }
     Ok(Exit::Done)
 }
 
-fn kept(config: &Config) -> Result<(Traces, Vec<String>), Failure> {
-    let traces = state::traces(config).ok_or_else(state::nowhere)?;
+fn kept(traces: Option<Traces>) -> Result<(Traces, Vec<String>), Failure> {
+    let traces = traces.ok_or_else(state::nowhere)?;
     let ids = traces.ids().map_err(|error| unreadable(&error))?;
     Ok((traces, ids))
 }
 
 /// The events of one run, by its id, the beginning of it, or `last`.
 pub fn find(config: &Config, id: &str) -> Result<Vec<Value>, Failure> {
-    let (traces, ids) = kept(config)?;
-    let id = if id == "last" { ids.last().map_or(id, String::as_str) } else { id };
-    if let Some(events) = traces.read(id).map_err(|error| unreadable(&error))? {
-        return Ok(events);
+    let (traces, mut ids) = kept(state::traces(config))?;
+    let id = if id == "last" { ids.last().cloned().unwrap_or(id.to_string()) } else { id.to_string() };
+    let (of_batches, more) = kept(state::batch_traces(config))?;
+    let id = id.as_str();
+    for traces in [traces, of_batches] {
+        if let Some(events) = traces.read(id).map_err(|error| unreadable(&error))? {
+            return Ok(events);
+        }
     }
+    ids.extend(more);
     let alike = ids.iter().filter(|known| known.starts_with(id)).count();
     Err(match alike {
         0 if ids.is_empty() => Failure::new("no run is kept").hint("`querymend ask` and `querymend chat` keep theirs"),
@@ -105,7 +113,7 @@ fn list(traces: &Traces, ids: &[String], format: Format, out: &mut Out) -> Resul
         }));
     }
     match format {
-        Format::Json => out.line(&pretty(&runs)?)?,
+        Format::Json => out.json(&pretty(&runs)?)?,
         Format::Text => {
             for run in &runs {
                 let text = |key: &str| one_line(run[key].as_str().unwrap_or_default());

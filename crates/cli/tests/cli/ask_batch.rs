@@ -84,8 +84,14 @@ fn every_line_is_answered_and_bad_lines_are_not_fatal() {
             assert_eq!(json!(ids), json!([1, "b", "c", "d", "e", null, "g"]));
         }
     }
-    // Runs of a batch do not push those of a person out.
+    // Runs of a batch do not push those of a person out: they are kept apart.
     assert_eq!(place.run(&["trace"]).stderr, "0 runs\n");
+    let listed = place.run(&["trace", "--batch"]);
+    // Two batches of seven lines, of which three cannot be asked.
+    assert_eq!(listed.stderr, "8 runs\n", "{}", listed.stdout);
+    let id = listed.stdout.split_whitespace().next().unwrap();
+    let told = place.run(&["trace", id]);
+    assert!(told.code == 0 && told.stdout.contains("question: "), "{}{}", told.stdout, told.stderr);
 }
 
 #[test]

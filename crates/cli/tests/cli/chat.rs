@@ -86,7 +86,7 @@ fn a_question_that_fails_leaves_the_conversation_going() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_stops_the_question_and_not_the_chat() {
+fn ctrl_c_ends_a_piped_chat_with_all_its_questions() {
     let place = Place::with_demo();
     let server = Server::answering(std::sync::Arc::new(|n, _| (n > 0).then(|| "SELECT 1 AS one".to_string())));
     let arguments = ["chat", "--db", "shop.db", "--format", "csv", "--model", &server.model];
@@ -99,10 +99,10 @@ fn ctrl_c_stops_the_question_and_not_the_chat() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    pipe.write_all(b"How many products are there?\n").unwrap();
+    pipe.write_all(b"How many products are there?\n").ok();
     drop(pipe);
     let output = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "one\n1\n");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "");
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("stopped\n"));
     assert_eq!(output.status.code(), Some(130));
 }

@@ -9,10 +9,13 @@ mod chat;
 mod check;
 mod eval;
 mod fix;
+mod hostile;
 mod others;
 mod real;
 mod run;
 mod server;
+#[cfg(unix)]
+mod terminal;
 mod trace;
 
 use std::io::Write;

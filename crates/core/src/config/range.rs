@@ -95,6 +95,10 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize,
     read(deserializer, |value| positive("bytes", value))
 }
 
+pub(super) fn memory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    read(deserializer, |value| positive("memory", value))
+}
+
 pub(super) fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     read(deserializer, |value| check_secret("model", value))
 }

@@ -67,6 +67,9 @@ pub struct LimitsSection {
     /// The longest that the query may run.
     #[serde(with = "duration")]
     pub time: Duration,
+    /// The most memory that the database may use on the way, in bytes.
+    #[serde(deserialize_with = "range::memory")]
+    pub memory: usize,
 }
 
 impl Default for LimitsSection {
@@ -77,7 +80,7 @@ impl Default for LimitsSection {
 
 impl From<Limits> for LimitsSection {
     fn from(limits: Limits) -> Self {
-        Self { rows: limits.rows, bytes: limits.bytes, time: limits.time }
+        Self { rows: limits.rows, bytes: limits.bytes, time: limits.time, memory: limits.memory }
     }
 }
 

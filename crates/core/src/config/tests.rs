@@ -63,7 +63,7 @@ trace: {keep: 7, folder: traces}
         .with_max_tokens(20_000)
         .with_max_cost_usd(0.25)
         .with_max_time(Duration::from_secs(90))
-        .with_limits(Limits { rows: 100, bytes: 1 << 20, time: Duration::from_secs(5) })
+        .with_limits(Limits { rows: 100, bytes: 1 << 20, time: Duration::from_secs(5), ..Limits::default() })
         .with_retry_policy(RetryPolicy::default().with(ErrorType::Unknown, RetryStrategy::FailImmediately).unwrap())
         .with_policy(Policy { deny_tables: vec!["secrets".into()], ..Policy::default() })
         .with_prompt("terse")

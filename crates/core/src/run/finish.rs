@@ -1,6 +1,6 @@
 //! The end of a run: the answer, how sure it is, and why there is none.
 
-use querymend_sql::{Applicability, ErrorType, Rows};
+use querymend_sql::{Applicability, ErrorType, Rows, Shape};
 
 use super::steps::is_empty;
 use super::{Run, Step};
@@ -45,7 +45,12 @@ impl Run {
         let last = self.troubles.last();
         let choices = last.filter(|_| self.settings.ask_user).map(strategies::choices).unwrap_or_default();
         let held_back = self.attempts.last().is_some_and(|a| a.held_back);
-        let message = last.map_or_else(|| "there was no attempt".to_string(), |t| t.message.clone());
+        let nothing = if stop == Stop::TimeSpent {
+            "the time was spent before there was a query"
+        } else {
+            "there was no attempt"
+        };
+        let message = last.map_or_else(|| nothing.to_string(), |t| t.message.clone());
         let code = match (stop, last.map(|t| t.error_type)) {
             (Stop::NotRetryable, Some(ErrorType::PermissionDenied)) => ProblemCode::PermissionDeniedNotRetryable,
             (Stop::NotRetryable, Some(ErrorType::ConnectionError)) => ProblemCode::DatabaseUnavailable,
@@ -125,7 +130,8 @@ impl Run {
         self.step = Step::Done;
     }
 
-    /// How sure the answer is, from what was checked: each doubt is named.
+    /// How sure the answer is, from what was checked: each doubt is named. Which doubt comes to which level was measured:
+    /// docs/evaluation.md has the share of right answers behind each.
     fn confidence(&self, rows: &Rows) -> (Confidence, Vec<String>) {
         let mut doubts: Vec<(Confidence, String)> = Vec::new();
         if self.fell_back.is_some() {
@@ -136,7 +142,7 @@ impl Run {
             doubts.push((level, format!("mended: {}", fix.why)));
         }
         let guesses = self.current.fixes.iter().filter(|f| f.applicability != Applicability::Safe).count();
-        if guesses > 2 {
+        if guesses > 1 {
             doubts.push((Confidence::Low, format!("{guesses} guesses were needed to mend it")));
         }
         if self.attempt > 1 {
@@ -147,13 +153,23 @@ impl Run {
         }
         for stated in self.absent.iter().filter(|s| self.current.stated.contains(s)) {
             let text = format!("{}.{} never holds '{}'", stated.table, stated.column, stated.value);
-            doubts.push((Confidence::Low, text));
+            doubts.push((Confidence::Medium, text));
         }
         if is_empty(rows) && self.absent.is_empty() {
-            doubts.push((Confidence::Medium, "nothing was found".into()));
+            doubts.push((Confidence::Low, "nothing was found".into()));
         }
         if rows.truncated {
             doubts.push((Confidence::Medium, "there are more rows than are shown".into()));
+        }
+        // A query without any fault may still ask something else, the sooner the more is put together in it.
+        let Shape { joins, nested, groups } = self.current.shape;
+        if joins && nested {
+            doubts.push((Confidence::Low, "it joins tables around queries within it".into()));
+        } else if joins {
+            doubts.push((Confidence::Medium, "it joins tables".into()));
+        }
+        if groups {
+            doubts.push((Confidence::Medium, "it groups rows".into()));
         }
         let level = doubts.iter().map(|(level, _)| *level).min().unwrap_or(Confidence::High);
         (level, doubts.into_iter().map(|(_, text)| text).collect())

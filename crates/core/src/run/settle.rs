@@ -4,7 +4,7 @@ use querymend_model::Message;
 use querymend_sql::schema::Table;
 use querymend_sql::{
     Applicability, Applied, Approved, Context, EngineError, ErrorType, Finding, Repair, Review, Severity, classify,
-    diff, review,
+    diff, is_wrapping, review,
 };
 
 use super::steps::LONGEST_TEXT;
@@ -36,7 +36,12 @@ impl Run {
 
     /// What the critic holds against a query.
     pub(super) fn held_back(&self, findings: &[Finding]) -> Trouble {
-        let first = findings.iter().find(|f| f.severity == Severity::Error);
+        let mut errors = findings.iter().filter(|f| f.severity == Severity::Error);
+        let first = errors.clone().next().map(|first| {
+            // Where only some tables are allowed, one that does not exist is no secret: its name is wrong.
+            let misnamed = errors.find(|f| f.code == "unknown-table" && f.span == first.span);
+            misnamed.filter(|_| first.code == "protected-table").unwrap_or(first)
+        });
         let code = first.map_or("no-sql", |f| f.code);
         Trouble {
             code: code.into(),
@@ -70,11 +75,11 @@ impl Run {
         }
     }
 
-    /// A clean query that only had to be taken out of its wrapping.
-    pub(super) fn note_wrapping(&mut self, found: &Review) {
+    /// A clean query whose text had to be put right: an escape, an apostrophe, a line end that was lost.
+    pub(super) fn note_salvaged(&mut self, found: &Review) {
         for finding in &found.findings {
             let artefact = querymend_sql::Rule::named(finding.code).is_some_and(|r| r.group == "artefact");
-            if let Some(fix) = finding.fixes.first().filter(|_| artefact && finding.code != "trailing-semicolon") {
+            if let Some(fix) = finding.fixes.first().filter(|_| artefact && !is_wrapping(finding.code)) {
                 let why = fix.why.clone();
                 self.current.fixes.push(Applied { code: finding.code, applicability: fix.applicability, why });
             }
@@ -104,10 +109,11 @@ impl Run {
             confidence: if sure == Applicability::Safe { Confidence::High } else { Confidence::Medium },
             duration_ms: (self.now - self.began).as_secs_f64() * 1e3,
         });
-        self.current.fixes.extend(repair.applied.clone());
+        let fixes = repair.applied.iter().filter(|fix| !is_wrapping(fix.code));
+        self.current.fixes.extend(fixes.clone().cloned());
         if let Some(last) = self.attempts.last_mut() {
             last.mended = Some(repair.sql.clone());
-            last.fixes.extend(repair.applied.clone());
+            last.fixes.extend(fixes.cloned());
         }
     }
 

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use querymend_sql::diff::Tokens;
 use querymend_sql::schema::Schema;
 use querymend_sql::{
     Approved, Cell, Context, EngineError, ErrorType, Extracted, Finding, Repair, Review, Rows, Severity, Stated,
-    Status as Mending, Verdict, classify, dialect, diff, review,
+    Status as Mending, Verdict, classify, dialect, diff, is_wrapping, review,
 };
 
 use super::{Current, Draft, Hindrance, LONGEST_QUESTION, Purpose, Run, Settings, Step};
-use crate::context;
+use crate::context::{self, Tables};
 use crate::event::{Attempt, Event, Problem, ProblemCode, Stage, Stop};
 use crate::prompts;
 use crate::strategies::Trouble;
@@ -42,11 +43,12 @@ impl Run {
         self.events.push(Event::Stage { stage, attempt: self.attempt });
     }
 
-    pub(super) fn gathered(&mut self, result: Result<Arc<Schema>, Hindrance>) {
-        match result {
-            Ok(schema) => self.schema = schema,
+    pub(super) fn gathered(&mut self, result: Result<Arc<Tables>, Hindrance>) {
+        let known = match result {
+            Ok(known) => known,
             Err(hindrance) => return self.hindered(hindrance),
-        }
+        };
+        self.schema = Arc::clone(known.schema());
         self.stage(Stage::PatternSelection);
         if context::is_remark(&self.ask.question, &self.schema) {
             let tables: Vec<&str> = self.schema.tables().iter().map(|t| t.name.as_str()).take(50).collect();
@@ -54,8 +56,8 @@ impl Run {
             self.purpose = Purpose::Chat;
             return self.complete();
         }
-        let Settings { policy, schema_bytes, variant, .. } = &self.settings;
-        let linked = context::link(&self.schema, &self.ask.question, self.dialect, policy, *schema_bytes);
+        let Settings { schema_bytes, variant, .. } = &self.settings;
+        let linked = known.link(&self.ask.question, *schema_bytes);
         let draft = prompts::Draft {
             dialect: self.dialect.title,
             notes: self.dialect.notes,
@@ -83,6 +85,13 @@ impl Run {
         self.counts.model += 1;
         let draft = match result {
             Ok(draft) => draft,
+            // A model that was cut off because the time is spent did not fail.
+            Err(Hindrance::Gone(problem))
+                if problem.code == ProblemCode::ModelUnavailable
+                    && self.settings.budget.spent(&self.cost, self.now) == Some(Stop::TimeSpent) =>
+            {
+                return self.give_up(Stop::TimeSpent);
+            }
             Err(hindrance) => return self.hindered(hindrance),
         };
         self.cost = self.cost.plus(draft.cost);
@@ -98,8 +107,8 @@ impl Run {
     fn settle(&mut self, text: String) {
         self.stage(Stage::GuardrailCheck);
         let found = self.review(&text);
-        let sql = if found.extracted.sql.trim().is_empty() { text.trim() } else { found.extracted.sql.trim() };
-        let sql = sql.to_string();
+        let no_sql = found.extracted.sql.trim().is_empty();
+        let sql = if no_sql { text.trim() } else { found.extracted.sql.trim() }.to_string();
         self.events.push(Event::Reviewed {
             attempt: self.attempt,
             sql: prompts::clipped(&sql, LONGEST_TEXT).to_string(),
@@ -110,8 +119,15 @@ impl Run {
                 ..found.extracted.clone()
             },
         });
-        if let Some(last) = self.attempts.last() {
-            let changes = diff::diff(&last.sql, &sql, self.dialect);
+        let mut tokens = if no_sql { Tokens::of(&sql, self.dialect) } else { found.tokens() };
+        let anew = self.seen.insert(tokens.identity().to_string());
+        if sql.len() > LONGEST_TEXT {
+            // Only as much is told of it.
+            tokens = Tokens::of(prompts::clipped(&sql, LONGEST_TEXT), self.dialect);
+        }
+        let before = std::mem::replace(&mut self.tokens, tokens);
+        if !self.attempts.is_empty() {
+            let changes = before.changes(&self.tokens);
             self.events.push(Event::Changed { attempt: self.attempt, changes });
         }
         self.attempts.push(Attempt {
@@ -127,7 +143,7 @@ impl Run {
         });
         self.drafted = text;
         self.current = Current { sql: sql.clone(), ..Current::default() };
-        if !self.seen.insert(diff::normalise(&sql, self.dialect)) {
+        if !anew {
             if let Some(last) = self.attempts.last_mut() {
                 last.error = Some("the same query was there before".into());
             }
@@ -137,7 +153,7 @@ impl Run {
         let unchecked = !self.settings.correction || !self.settings.preflight;
         match found.approve() {
             Ok(query) if found.is_clean() || unchecked => {
-                self.note_wrapping(&found);
+                self.note_salvaged(&found);
                 self.send(query, found);
             }
             // Where no rule has a fix, a search would find none either.
@@ -172,7 +188,7 @@ impl Run {
         };
         match self.usable(&repair) {
             Some((query, found)) => {
-                if !repair.applied.is_empty() {
+                if !repair.applied.iter().all(|fix| is_wrapping(fix.code)) {
                     self.note_mended(&repair);
                 }
                 self.send(query, found);
@@ -208,17 +224,20 @@ impl Run {
         let fits = if diff::same(query.sql(), &self.current.sql, self.dialect) {
             unchanged_will_do
         } else {
-            !self.seen.contains(&diff::normalise(query.sql(), self.dialect))
+            !self.seen.contains(Tokens::of(query.sql(), self.dialect).identity())
         };
         fits.then_some((query, found))
     }
 
     fn send(&mut self, query: Approved, found: Review) {
         self.stage(Stage::ToolExecution);
-        self.current.sql = query.sql().to_string();
+        if query.sql() != self.current.sql {
+            self.seen.insert(Tokens::of(query.sql(), self.dialect).identity().to_string());
+            self.current.sql = query.sql().to_string();
+        }
         self.current.warnings = warnings(found.findings);
         self.current.stated = found.stated;
-        self.seen.insert(diff::normalise(query.sql(), self.dialect));
+        self.current.shape = found.shape;
         if let Some(last) = self.attempts.last_mut() {
             last.held_back = false;
         }
@@ -315,9 +334,9 @@ impl Run {
         self.counts.database += 1;
         match result {
             Ok(schema) => {
-                let policy = &self.settings.policy;
-                let linked = context::link(&schema, &self.ask.question, &dialect::SQLITE, policy, usize::MAX);
-                self.schema = schema;
+                let known = Tables::new(schema, &dialect::SQLITE, &self.settings.policy);
+                let linked = known.link(&self.ask.question, usize::MAX);
+                self.schema = Arc::clone(known.schema());
                 self.dialect = &dialect::SQLITE;
                 self.seen.clear();
                 self.purpose = Purpose::Analysis;

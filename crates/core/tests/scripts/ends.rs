@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use querymend::guard::Breakers;
 use querymend::{Confidence, Config, ProblemCode, Querymend, Status, Stop};
 use querymend_engine::Error as EngineTrouble;
 use querymend_model::{Line, Reply, Usage};
@@ -173,6 +174,22 @@ async fn l07_after_five_dead_calls_the_breaker_answers_at_once_and_says_when_to_
     assert_eq!((problem.code, told.answer.status), (ProblemCode::CircuitBreakerOpen, Status::Failed));
     assert!(problem.retry_after_s.is_some_and(|s| (1..=30).contains(&s)), "{problem:?}");
     assert_eq!(told.asked.len(), 5, "the model itself is not asked a sixth time");
+}
+
+#[tokio::test]
+async fn l07_a_model_has_one_breaker_however_many_databases_it_is_asked_about() {
+    let (here, there) = (Shop::new(), Shop::new());
+    let script = Arc::new(Script::new((0..5).map(|_| unreachable_model())));
+    let breakers = Arc::new(Breakers::default());
+    let about =
+        |shop: &Shop| Querymend::guarded(shop.engine(), script.clone(), Config::default(), Arc::clone(&breakers));
+    let (first, second) = (about(&here), about(&there));
+    for _ in 0..5 {
+        assert_eq!(first.ask(QUESTION).await.problem.unwrap().code, ProblemCode::ModelUnavailable);
+    }
+    assert_eq!(second.ask(QUESTION).await.problem.unwrap().code, ProblemCode::CircuitBreakerOpen);
+    assert!(second.schema().await.is_ok(), "the databases have their own");
+    assert_eq!(breakers.stats().len(), 3);
 }
 
 #[tokio::test]

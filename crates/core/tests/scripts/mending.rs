@@ -1,6 +1,7 @@
 //! What is mended without a model, and what the user sees of it.
 
-use querymend::{Confidence, Config, Event, Status, Stop};
+use querymend::{Answer, Confidence, Config, Event, ProblemCode, Status, Stop};
+use querymend_sql::ErrorType;
 
 use super::support::{Call, QUESTION, Shop, ask, ask_engine, refusal};
 
@@ -36,6 +37,11 @@ async fn q08_several_faults_are_mended_in_one_go() {
     let told = ask(["```sql\nSELECT id, prise FROM products LIMIT 3;\n```"], Config::default(), QUESTION).await;
     assert_eq!((told.asked.len(), told.sql()), (1, "SELECT product_id, price FROM products LIMIT 3"));
     assert_eq!(told.rows().len(), 3);
+    // The fence is no fault of the query, and opening it mends nothing.
+    let codes: Vec<&str> = told.answer.fixes.iter().map(|f| f.code).collect();
+    assert_eq!(codes, ["unknown-column", "unknown-column"], "{:?}", told.answer.fixes);
+    let told = ask(["```sql\nSELECT TOP 3 name FROM products\n```"], Config::default(), QUESTION).await;
+    assert_eq!((told.asked.len(), told.sql()), (1, "SELECT name FROM products LIMIT 3"));
 }
 
 #[tokio::test]
@@ -57,6 +63,8 @@ async fn a06_the_query_is_found_in_whatever_it_is_wrapped_in() {
             told.sql()
         );
         assert_eq!((told.rows()[0][0].as_str(), told.asked.len()), ("40", 1), "{said}");
+        let Answer { confidence, reasons, fixes, .. } = &told.answer;
+        assert_eq!((*confidence, reasons.len(), fixes.len()), (Confidence::High, 0, 0), "{said}: {reasons:?}");
     }
 }
 
@@ -124,6 +132,17 @@ async fn c05_what_may_not_be_read_is_not_fetched_either() {
     assert!(told.executed().is_empty() && told.answer.rows.is_none(), "{:?}", told.answer);
     assert_eq!(told.answer.metadata.tool_executions, 0);
     assert!(!told.asked.iter().any(|r| r.messages.iter().any(|m| m.text.contains("signed_up"))), "nor is it shown");
+    // No other query helps against a rule of the house.
+    assert_eq!((told.answer.stop, told.asked.len()), (Stop::NotRetryable, 1));
+    assert_eq!(told.problem().code, ProblemCode::PermissionDeniedNotRetryable);
+    assert_eq!(told.answer.attempts[0].error_type, Some(ErrorType::PermissionDenied));
+
+    // Where only some tables are allowed, a name that is nobody's is a mistake like any other.
+    let policy = querymend_sql::Policy { allow_tables: Some(vec!["products".into()]), ..Default::default() };
+    let drafts = ["SELECT flavour FROM xyzzy", "SELECT name FROM products"];
+    let told = ask(drafts, Config::default().with_policy(policy), QUESTION).await;
+    assert_eq!(told.answer.attempts[0].error_type, Some(ErrorType::TableNotFound), "{:?}", told.answer);
+    assert_eq!((told.answer.status, told.asked.len()), (Status::Answered, 2));
 }
 
 #[tokio::test]
@@ -153,7 +172,13 @@ async fn q02_confidence_comes_of_checks_and_says_why() {
     check("SELECT id FROM products", Confidence::High, Some("nearest to `id`")).await;
     check("SELECT name FROM orders", Confidence::Medium, Some("mended")).await;
     check("SELECT category, count(*) FROM products", Confidence::Medium, Some("any row's value")).await;
-    check("SELECT name FROM products WHERE price > 1e9", Confidence::Medium, Some("nothing was found")).await;
+    check("SELECT name FROM products WHERE price > 1e9", Confidence::Low, Some("nothing was found")).await;
+    let joined = "SELECT o.order_id FROM orders o JOIN customers c ON c.customer_id = o.customer_id WHERE";
+    let simple = format!("{joined} c.city = 'Berlin'").leak();
+    check(simple, Confidence::Medium, Some("it joins tables")).await;
+    let nested = format!("{joined} c.customer_id IN (SELECT customer_id FROM reviews)").leak();
+    check(nested, Confidence::Low, Some("queries within it")).await;
+    check("SELECT category FROM products GROUP BY category", Confidence::Medium, Some("it groups rows")).await;
     let few = querymend_engine::Limits { rows: 2, ..querymend_engine::Limits::default() };
     let told = ask(["SELECT name FROM products"], Config::default().with_limits(few), QUESTION).await;
     assert_eq!(told.answer.reasons, ["there are more rows than are shown"]);

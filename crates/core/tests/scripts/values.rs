@@ -49,7 +49,7 @@ async fn q02_the_first_answer_is_kept_if_nothing_better_comes() {
         let told = ask(lines, Config::default(), ASKED).await;
         assert_eq!((told.answer.status, told.sql()), (Status::Answered, WRONG), "{shape}: {:?}", told.answer);
         assert_eq!(told.rows(), [["0"]], "{shape}");
-        assert_eq!(told.answer.confidence, Confidence::Low, "{shape}");
+        assert_eq!(told.answer.confidence, Confidence::Medium, "{shape}");
         assert!(told.answer.reasons.contains(&"orders.status never holds 'Delivered'".to_string()), "{shape}");
         assert!(!told.answer.fallback, "{shape}");
     }

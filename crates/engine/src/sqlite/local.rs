@@ -1,7 +1,6 @@
 //! Tables in memory, filled with rows from elsewhere: for an analysis that another database could not do. Nothing of them is
 //! ever on disk.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use querymend_sql::schema::{Table, as_ddl};
@@ -10,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::file::DatabaseFile;
-use super::stop::{Stop, StopOnDrop};
+use super::thread::blocking;
 use super::{INSTRUCTIONS, execute, introspect, lock, prepare, refusal};
 use crate::{Answer, Cancel, Engine, Error, Limits};
 
@@ -42,26 +41,12 @@ impl Local {
         work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error> + Send + 'static,
     ) -> Answer<'_, T> {
         let shared = Arc::clone(&self.shared);
-        let stop = Stop::new(limits.time, cancel.clone());
-        Box::pin(async move {
-            let guard = StopOnDrop(stop.clone());
-            let work = move || {
-                let mut connection = shared.connection.lock().unwrap_or_else(PoisonError::into_inner);
-                let trouble = |error| refusal::meaning(error, &shared.file);
-                stop.watch(&mut connection, INSTRUCTIONS).map_err(trouble)?;
-                let outcome = catch_unwind(AssertUnwindSafe(|| work(&connection, &shared.file)));
-                Stop::forget(&mut connection).map_err(trouble)?;
-                match outcome {
-                    Ok(Err(Error::Cancelled)) => Err(stop.reason().unwrap_or(Error::Cancelled)),
-                    Ok(outcome) => outcome,
-                    Err(_) => Err(Error::Internal("the SQLite engine stumbled over this query".into())),
-                }
-            };
-            let outcome = match tokio::runtime::Handle::try_current() {
-                Ok(runtime) => runtime.spawn_blocking(work).await.unwrap_or(Err(Error::Cancelled)),
-                Err(_) => work(),
-            };
-            drop(guard);
+        blocking(limits, cancel, move |stop| {
+            let mut connection = shared.connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let trouble = |error| refusal::meaning(error, &shared.file);
+            stop.watch(&mut connection, INSTRUCTIONS).map_err(trouble)?;
+            let outcome = work(&connection, &shared.file);
+            stop.forget(&mut connection).map_err(trouble)?;
             outcome
         })
     }

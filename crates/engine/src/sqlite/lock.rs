@@ -12,6 +12,8 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
 
+use super::behind::Behind;
+
 /// Functions that reach beyond the answer: files, code, logs, or the index of a full-text table. Most are not even
 /// compiled in; they are refused by name in case the library that is linked has them.
 const FORBIDDEN_FUNCTIONS: &[&str] = &[
@@ -49,35 +51,40 @@ const READING_PRAGMAS: &[&str] = &[
 /// Pragmas that read when they stand alone and write when they are given a value. Full-text tables ask for them.
 const READING_WITHOUT_VALUE: &[&str] = &["data_version", "encoding", "page_size", "user_version"];
 
-/// The policy of the query that a connection works on now. SQLite names the tables behind views, which the critic does not
+/// The policy of the queries that a connection works on. SQLite names the tables behind views, which the critic does not
 /// see.
-pub(super) type House = Arc<Mutex<Option<Policy>>>;
+#[derive(Clone, Default)]
+pub(super) struct House(Arc<Mutex<Option<Policy>>>);
+
+impl House {
+    /// Whether this is the policy.
+    pub(super) fn is_of(&self, policy: Option<&Policy>) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == policy
+    }
+
+    /// From now on this is the policy.
+    pub(super) fn set(&self, policy: Option<Policy>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = policy;
+    }
+}
 
 /// Locks a fresh connection down. This is also the first time that the file is read.
 pub(super) fn lock_down(connection: &mut Connection) -> Result<House> {
     settings(connection)?;
     limits(connection)?;
     connect_virtual_tables(connection)?;
+    let behind = Behind::read(connection)?;
     let house = House::default();
-    let asked = Arc::clone(&house);
+    let asked = house.clone();
     connection.authorizer(Some(move |context: AuthContext<'_>| {
-        let policy = asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if policy.as_ref().is_some_and(|p| !may_read(p, &context)) {
+        let policy = asked.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if policy.as_ref().is_some_and(|p| !behind.may(p, &context)) {
             Authorization::Deny
         } else {
             permission(context.action)
         }
     }))?;
     Ok(house)
-}
-
-/// A denied table is denied behind every view; what an allowed view reads is allowed.
-fn may_read(policy: &Policy, context: &AuthContext<'_>) -> bool {
-    let AuthAction::Read { table_name, .. } = context.action else { return true };
-    let denied = !Policy { allow_tables: None, ..policy.clone() }.allows_table(&[table_name]);
-    let allowed =
-        policy.allows_table(&[table_name]) || context.accessor.is_some_and(|view| policy.allows_table(&[view]));
-    !denied && allowed
 }
 
 fn settings(connection: &Connection) -> Result<()> {
@@ -94,6 +101,8 @@ fn settings(connection: &Connection) -> Result<()> {
         connection.set_db_config(setting, on)?;
     }
     connection.pragma_update(None, "query_only", true)?;
+    // What is sorted or kept on the way stays in memory, where it is bounded (`memory.rs`), and off the disk.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cell_size_check", true)
 }
 

@@ -4,6 +4,7 @@ use querymend_sql::EngineError;
 use rusqlite::ffi;
 
 use super::file::DatabaseFile;
+use super::memory;
 use crate::Error;
 
 /// The error that a refusal is. An interruption is [`Error::Cancelled`] here; only the caller knows its reason.
@@ -21,6 +22,12 @@ pub(super) fn meaning(error: rusqlite::Error, file: &DatabaseFile) -> Error {
     let name = file.shown();
     let (what, hint) = match code & 0xff {
         ffi::SQLITE_INTERRUPT => return Error::Cancelled,
+        // SQLite says only "out of memory", which reads as if the machine had none left.
+        _ if code == ffi::SQLITE_NOMEM || code == ffi::SQLITE_IOERR_NOMEM => {
+            let hint =
+                "ask for less (fewer rows to sort or to put together), or raise `limits.memory` in querymend.yaml";
+            return Error::Rejected(EngineError { message: memory::too_little(), hint: Some(hint.into()), ..said });
+        }
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED | ffi::SQLITE_PROTOCOL => {
             (format!("`{name}` is locked by another program"), "wait for it to finish, or close it, then try again")
         }
@@ -42,7 +49,7 @@ pub(super) fn meaning(error: rusqlite::Error, file: &DatabaseFile) -> Error {
             "check the permissions of the file and of its folder; a database with a -wal file beside it can only be read \
              where the folder can be written to",
         ),
-        ffi::SQLITE_IOERR if code != ffi::SQLITE_IOERR_NOMEM => (
+        ffi::SQLITE_IOERR => (
             format!("`{name}` cannot be read: {}", said.message),
             "check the disk and the connection to it, then try again",
         ),

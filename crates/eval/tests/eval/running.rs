@@ -66,6 +66,14 @@ async fn q12_results_of_something_else_are_left_alone() {
     assert!(error.to_string().ends_with("is being written by another run"), "{error}");
     drop(held);
 
+    // A text that ends without a line break is somebody's, and no torn result.
+    for text in ["my notes", "{\"a\": 1}", "one line\nanother"] {
+        fs::write(&file, text).unwrap();
+        assert!(run(&set, &good(), &options("one")).await.is_err(), "{text}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    }
+    fs::write(&file, &before).unwrap();
+
     // Damage in the middle is no tear.
     let text = String::from_utf8(before).unwrap().replacen("{\"id\":\"a\"", "{\"id\":a", 1);
     fs::write(&file, &text).unwrap();

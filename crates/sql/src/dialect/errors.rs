@@ -92,7 +92,7 @@ impl ErrorType {
                 ErrorType::Cardinality
             }
             "writes-data" | "many-statements" | "forbidden-function" | "locking" => ErrorType::NotReadOnly,
-            "permission-denied" => ErrorType::PermissionDenied,
+            "permission-denied" | "protected-table" => ErrorType::PermissionDenied,
             "timed-out" => ErrorType::Timeout,
             "connection-failed" | "locked" | "not-a-database" => ErrorType::ConnectionError,
             "too-large" | "too-deep" => ErrorType::ResourceLimit,

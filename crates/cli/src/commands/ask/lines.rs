@@ -9,12 +9,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use querymend::{Answer, Ask, Cancel, Config, Querymend, Status, Stop, log};
+use querymend::guard::Breakers;
+use querymend::{Answer, Ask, Cancel, Config, Event, Querymend, Status, Stop, Traces, log};
 use querymend_model::Model;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -30,6 +32,7 @@ use crate::input;
 use crate::interrupt;
 use crate::out::Out;
 use crate::setup::{Database, runtime};
+use crate::state;
 
 /// The options of a batch of questions.
 #[derive(Debug, Clone, Args)]
@@ -67,7 +70,16 @@ struct Desk {
     common: Option<String>,
     root: PathBuf,
     open: Mutex<HashMap<String, Slot>>,
+    breakers: Arc<Breakers>,
+    /// Where runs are kept, if they are.
+    traces: Option<Traces>,
+    kept: AtomicUsize,
+    /// Why a run could not be kept.
+    unkept: Mutex<Option<io::Error>>,
 }
+
+/// After so many runs the older ones are let go.
+const PRUNED: usize = 64;
 
 type Slot = Arc<OnceLock<Result<Arc<Querymend>, Failure>>>;
 
@@ -93,8 +105,12 @@ pub fn run(file: &Path, ask: &AskQuestion, config: &Config, out: &mut Out) -> Re
         common: ask.database.address(config),
         root: options.root.clone(),
         open: Mutex::new(HashMap::new()),
+        breakers: Arc::new(Breakers::new(config.circuit_breaker)),
+        traces: state::batch_traces(config).filter(Traces::keeps),
+        kept: AtomicUsize::new(0),
+        unkept: Mutex::new(None),
     });
-    let mut sink = Sink::open(options.out.as_deref())?;
+    let mut sink = Sink::open(options.out.as_deref(), file)?;
     let bar = bar(out, length);
     let runtime = runtime()?;
     let cancel = Cancel::new();
@@ -102,6 +118,10 @@ pub fn run(file: &Path, ask: &AskQuestion, config: &Config, out: &mut Out) -> Re
     let done = interrupt::guarded(&runtime, &cancel, work);
     bar.finish_and_clear();
     runtime.shutdown_background();
+    desk.prune();
+    if let Some(error) = desk.unkept.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        out.note(&format!("note: not all runs could be kept for `querymend trace`: {error}"));
+    }
     let Some(totals) = done.transpose()? else {
         out.say("stopped");
         return Ok(Exit::Interrupted);
@@ -222,7 +242,7 @@ async fn answer_all(
 }
 
 fn read(input: Box<dyn Read + Send>, lines: &mpsc::Sender<io::Result<Vec<u8>>>) {
-    for line in BufReader::new(input).split(b'\n') {
+    for line in input::lines(BufReader::new(input)) {
         let failed = line.is_err();
         if lines.blocking_send(line).is_err() || failed {
             return;
@@ -250,7 +270,17 @@ async fn one(desk: Arc<Desk>, request: Request, cancel: Cancel) -> Option<(Statu
     let asked = tokio::spawn(async move {
         let querymend = desk.querymend(request.db.as_deref())?;
         let ask = Ask { question: request.question, evidence: request.evidence, ..Ask::default() };
-        Ok(querymend.ask_with(ask, &mut |event| log(event), &cancel).await)
+        let mut events: Vec<Event> = Vec::new();
+        let keeps = desk.traces.is_some();
+        let mut hear = |event: &Event| {
+            log(event);
+            if keeps && !matches!(event, Event::Text { .. }) {
+                events.push(event.clone());
+            }
+        };
+        let answer = querymend.ask_with(ask, &mut hear, &cancel).await;
+        desk.keep(&answer.trace_id, &events);
+        Ok(answer)
     });
     let answered = asked.await.unwrap_or_else(|_| {
         Err(Failure::new("Querymend stumbled over this question")
@@ -273,7 +303,24 @@ impl Desk {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = Arc::clone(open.entry(address.clone()).or_default());
         drop(open);
-        slot.get_or_init(|| shared(&address, &self.database, &self.model, &self.config)).clone()
+        slot.get_or_init(|| shared(&address, &self.database, &self.model, &self.config, &self.breakers)).clone()
+    }
+
+    /// Keeps a run for `querymend trace`. That it cannot be kept is no reason to withhold the answer.
+    fn keep(&self, id: &str, events: &[Event]) {
+        let Some(traces) = &self.traces else { return };
+        if let Err(error) = traces.add(id, events) {
+            *self.unkept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+        if self.kept.fetch_add(1, Ordering::Relaxed) % PRUNED == PRUNED - 1 {
+            self.prune();
+        }
+    }
+
+    fn prune(&self) {
+        if let Some(Err(error)) = self.traces.as_ref().map(Traces::prune) {
+            *self.unkept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
     }
 }
 
@@ -288,6 +335,7 @@ fn reply(id: &Value, answer: &Answer) -> Value {
         "llm_calls": answer.metadata.llm_calls,
         "fixes": answer.fixes,
         "confidence": answer.confidence,
+        "reasons": answer.reasons,
         "stop": answer.stop,
         "fallback": answer.fallback,
         "trace_id": answer.trace_id,
@@ -312,6 +360,7 @@ fn unasked(id: &Value, failure: &Failure) -> Value {
         "llm_calls": 0,
         "fixes": [],
         "confidence": "low",
+        "reasons": [],
         "stop": null,
         "fallback": false,
         "trace_id": null,

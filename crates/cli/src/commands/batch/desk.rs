@@ -183,7 +183,7 @@ impl<J: Job> Desk<J> {
                     Against { db: None, schema: Some(path), dialect: Dialect::named(dialect) }
                 }
             };
-            against.read().map(Arc::new)
+            against.read().map(|known| Arc::new(known.hiding(&self.policy)))
         })
         .clone()
     }

@@ -1,6 +1,6 @@
 //! Where the lines of a conversation come from: a person at a terminal, or a pipe.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, IsTerminal};
 
 use querymend_sql::Schema;
 use tokio::runtime::Runtime;
@@ -39,7 +39,7 @@ impl Lines {
         let (sender, lines) = mpsc::channel(16);
         // Read beside, so that Ctrl-C is noticed while nothing comes in.
         std::thread::spawn(move || {
-            for line in io::stdin().lock().split(b'\n') {
+            for line in input::lines(io::stdin().lock()) {
                 let failed = line.is_err();
                 if sender.blocking_send(line).is_err() || failed {
                     return;

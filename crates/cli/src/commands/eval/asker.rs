@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use querymend::guard::Breakers;
 use querymend::{Answer, Ask, Cancel, Config, Querymend, log};
 use querymend_eval::{Asker, Case};
 use querymend_model::Model;
@@ -14,12 +15,15 @@ pub struct Loop {
     config: Config,
     cancel: Cancel,
     open: Mutex<HashMap<String, Arc<Querymend>>>,
+    /// Each database has a breaker of its own, and the model one for all of them.
+    breakers: Arc<Breakers>,
 }
 
 impl Loop {
     /// Nothing is open yet.
     pub fn new(model: Arc<dyn Model>, config: Config, cancel: Cancel) -> Self {
-        Self { model, config, cancel, open: Mutex::new(HashMap::new()) }
+        let breakers = Arc::new(Breakers::new(config.circuit_breaker));
+        Self { model, config, cancel, open: Mutex::new(HashMap::new()), breakers }
     }
 
     fn querymend(&self, address: &str) -> anyhow::Result<Arc<Querymend>> {
@@ -28,7 +32,8 @@ impl Loop {
             return Ok(Arc::clone(querymend));
         }
         let engine = querymend_engine::open(address)?;
-        let querymend = Arc::new(Querymend::new(Arc::from(engine), Arc::clone(&self.model), self.config.clone()));
+        let (model, breakers) = (Arc::clone(&self.model), Arc::clone(&self.breakers));
+        let querymend = Arc::new(Querymend::guarded(Arc::from(engine), model, self.config.clone(), breakers));
         open.insert(address.to_string(), Arc::clone(&querymend));
         Ok(querymend)
     }

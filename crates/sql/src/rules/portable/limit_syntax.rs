@@ -15,8 +15,10 @@ pub static RULE: Rule = Rule { code: "limit-syntax", group: "portable", page: in
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let limit = subject.context.dialect.limit;
-    let source = &subject.query.source;
-    if let Some(span) = top(source).filter(|_| !limit.top) {
+    // Words are looked for in the SQL alone: a fence around it reads like quotes.
+    let (source, sql) = (&subject.query.source, &subject.query.sql);
+    if let Some(span) = top(sql).filter(|_| !limit.top) {
+        let span = subject.query.place(span);
         out.push(finding(subject, span, "TOP n", "LIMIT n", limit_fixes::from_top(span, subject)));
         return;
     }
@@ -29,8 +31,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
     let Some(query) = subject.query.statements.first().and_then(query_of) else { return };
     if query.fetch.is_some() && !limit.fetch {
-        let start = code_only(source).rfind("fetch");
-        let span = start.map_or(subject.query.span(query.span()), |s| Span::new(s, s + "fetch".len()));
+        let start = code_only(sql).rfind("fetch");
+        let place = |s: usize| subject.query.place(Span::new(s, s + "fetch".len()));
+        let span = start.map_or(subject.query.span(query.span()), place);
         let fix = limit_fixes::from_fetch(span, subject);
         out.push(finding(subject, span, "FETCH FIRST n ROWS ONLY", "LIMIT n", fix));
     }

@@ -29,7 +29,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             schema.is_some_and(|s| !dialect.system_schemas.iter().any(|x| x.eq_ignore_ascii_case(s)) && s != "system");
         let known = dialect.functions.get(name).filter(|f| called || f.table);
         let allowed = listed(&context.policy.allow_functions) || context.schema.is_some_and(|s| s.has_function(name));
-        let reason = if called && listed(&context.policy.deny_functions) {
+        let reason = if called && context.policy.denies_function(name) {
             "the policy denies it".to_string()
         } else if allowed {
             continue;

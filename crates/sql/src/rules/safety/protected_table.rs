@@ -2,6 +2,7 @@
 
 use crate::dialect::Dialect;
 use crate::finding::{Finding, Severity, Span};
+use crate::policy::Policy;
 use crate::review::{Context, whole};
 use crate::rules::{Rule, Subject};
 use crate::safety::Hazard;
@@ -37,7 +38,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                     _ => false,
                 };
                 if !may_read(context, &full, listed)
-                    || (restricted && full.iter().any(|p| p.to_lowercase().starts_with("pragma_")))
+                    || (restricted && !listed && full.iter().any(|p| is_catalog(p, policy)))
                 {
                     report(subject.query.span(*place), &parts.join("."));
                 }
@@ -55,6 +56,13 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             | Hazard::Locks(_) => {}
         }
     }
+}
+
+/// What tells the names of all tables, also of those that may not be read. A list of tables may name the system's own.
+fn is_catalog(name: &str, policy: &Policy) -> bool {
+    let name = name.to_lowercase();
+    let system = name.starts_with("sqlite_") || name == "dbstat";
+    name.starts_with("pragma_") || (system && policy.allow_tables.is_none())
 }
 
 fn may_read(context: &Context<'_>, parts: &[&str], listed: bool) -> bool {

@@ -1,0 +1,198 @@
+//! `querymend chat` at a terminal, as a person sits before it.
+
+use std::io::Write;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use expectrl::process::unix::WaitStatus;
+use expectrl::session::OsSession;
+
+use crate::Place;
+use crate::server::Server;
+
+const ENTER: &str = "\r";
+const TAB: &str = "\t";
+const UP: &str = "\u{1b}[A";
+const CTRL_C: &str = "\u{3}";
+
+/// A terminal with the command in it.
+struct Terminal {
+    session: OsSession,
+    /// All that was written to it, and how much of it was looked at.
+    raw: Vec<u8>,
+    answered: usize,
+    shown: usize,
+}
+
+impl Terminal {
+    fn chat(place: &Place, server: &Server) -> Self {
+        let mut command = place.command(&["chat", "--db", "shop.db", "--format", "csv", "--model", &server.model]);
+        command.env("TERM", "xterm");
+        // All three are the terminal.
+        command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+        let session = OsSession::spawn(command).unwrap();
+        let mut terminal = Self { session, raw: Vec::new(), answered: 0, shown: 0 };
+        terminal.wait_for("/help lists the commands");
+        terminal.wait_for("? ");
+        terminal
+    }
+
+    /// Takes what the command wrote. A terminal says where its cursor is when it is asked.
+    fn read(&mut self) {
+        let mut piece = [0; 4096];
+        if let Ok(length @ 1..) = self.session.try_read(&mut piece) {
+            self.raw.extend_from_slice(&piece[..length]);
+        }
+        const WHERE: &[u8] = b"\x1b[6n";
+        while let Some(at) = self.raw[self.answered..].windows(WHERE.len()).position(|w| w == WHERE) {
+            self.answered += at + WHERE.len();
+            self.session.write_all(b"\x1b[1;1R").unwrap();
+        }
+    }
+
+    /// What can be read on it: the text without what moves the cursor and sets colours.
+    fn text(&self) -> String {
+        let raw = String::from_utf8_lossy(&self.raw);
+        let mut text = String::new();
+        let mut characters = raw.chars();
+        while let Some(c) = characters.next() {
+            match c {
+                '\u{1b}' if characters.next() == Some('[') => {
+                    characters.by_ref().find(char::is_ascii_alphabetic);
+                }
+                '\u{1b}' | '\r' => {}
+                c => text.push(c),
+            }
+        }
+        text
+    }
+
+    /// Waits until something more is written that holds these words.
+    fn wait_for(&mut self, words: &str) {
+        let began = Instant::now();
+        loop {
+            self.read();
+            let text = self.text();
+            if let Some(at) = text.get(self.shown..).and_then(|new| new.find(words)) {
+                self.shown += at + words.len();
+                return;
+            }
+            assert!(began.elapsed() < Duration::from_secs(30), "no `{words}` in: {}", &text[self.shown..]);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.session.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Writes a line and waits for an answer with these words, and for the next prompt.
+    fn say(&mut self, line: &str, words: &str) {
+        self.press(line);
+        self.press(ENTER);
+        self.wait_for(words);
+        self.wait_for("? ");
+    }
+
+    fn end(mut self, line: &str) {
+        self.press(line);
+        self.press(ENTER);
+        let began = Instant::now();
+        while self.session.get_process().status().is_ok_and(|status| status == WaitStatus::StillAlive) {
+            self.read();
+            assert!(began.elapsed() < Duration::from_secs(30), "it does not end: {}", self.text());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn heard(server: &Server) -> Vec<String> {
+    server.heard().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn c08_a_person_completes_names_goes_on_in_the_next_line_and_has_lines_again() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT id AS n FROM products WHERE product_id = 7"]);
+    let mut terminal = Terminal::chat(&place, &server);
+
+    // A table: `order_` may become several names, and `order_it` only one.
+    terminal.press("Count the order_it");
+    terminal.press(TAB);
+    terminal.say("please", "7\n");
+    assert!(heard(&server)[0].contains("Count the order_items please"), "{}", heard(&server)[0]);
+
+    // A command, and a table behind it.
+    terminal.press("/sch");
+    terminal.press(TAB);
+    terminal.say("reviews", "written_on");
+
+    terminal.say("/sql", "SELECT product_id AS n FROM products WHERE product_id = 7");
+    terminal.say("/explain", "changed: 'id' → 'product_id'");
+    terminal.say("/trace", "changed: 'id' → 'product_id'");
+    terminal.say("/nonsense", "there is no command `/nonsense`");
+
+    // A line that is not whole is not sent.
+    terminal.press("And those \\");
+    terminal.press(ENTER);
+    terminal.wait_for("… ");
+    assert_eq!(server.heard().len(), 1);
+    terminal.say("of last year", "7\n");
+    let second = heard(&server)[1].clone();
+    assert!(second.contains("And those \\nof last year"), "{second}");
+    assert!(second.contains("Count the order_items please"), "it sees the question before: {second}");
+
+    terminal.say("/reset", "what was said is forgotten");
+    terminal.say("/sql", "no question was answered yet");
+    // Four lines up stands the question of two lines.
+    terminal.press(UP);
+    terminal.press(UP);
+    terminal.press(UP);
+    terminal.say("", "7\n");
+    let third = heard(&server)[2].clone();
+    assert!(third.contains("of last year") && !third.contains("order_items please"), "{third}");
+    terminal.end("quit");
+
+    // Another chat remembers the lines, and not what was said.
+    let mut terminal = Terminal::chat(&place, &server);
+    terminal.press(UP);
+    terminal.press(UP);
+    terminal.say("", "7\n");
+    let fourth = heard(&server)[3].clone();
+    assert!(fourth.contains("of last year") && !fourth.contains("order_items please"), "{fourth}");
+    terminal.end("/quit");
+}
+
+#[test]
+fn ctrl_c_stops_a_question_and_leaves_the_conversation() {
+    let place = Place::with_demo();
+    let hangs = |body: &serde_json::Value| body["messages"].to_string().contains("hang");
+    let server = Server::answering(Arc::new(move |_, body| {
+        (!hangs(body)).then(|| "SELECT count(*) AS n FROM customers".to_string())
+    }));
+    let mut terminal = Terminal::chat(&place, &server);
+    terminal.say("Count the customers", "60\n");
+    // In the middle of a line it throws the line away.
+    terminal.press("never sent");
+    terminal.press(CTRL_C);
+    terminal.wait_for("? ");
+    // While a question is under way it stops that.
+    terminal.press("Now hang");
+    terminal.press(ENTER);
+    while server.heard().len() < 2 {
+        terminal.read();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    terminal.press(CTRL_C);
+    terminal.wait_for("stopped");
+    terminal.wait_for("? ");
+    terminal.say("/sql", "SELECT count(*) AS n FROM customers");
+    terminal.say("And once more", "60\n");
+    let last = heard(&server).pop().unwrap();
+    assert!(
+        last.contains("Count the customers") && !last.contains("never sent") && !last.contains("Now hang"),
+        "{last}"
+    );
+    terminal.end("exit");
+}

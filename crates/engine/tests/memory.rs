@@ -1,0 +1,41 @@
+//! SQLite keeps one account of memory for the whole program, so that this test has a program of its own.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::fs;
+use std::time::Duration;
+
+use querymend_engine::sqlite::Sqlite;
+use querymend_engine::{Cancel, Engine, Error, Limits};
+use querymend_sql::{Cell, Context, Policy, review};
+
+#[tokio::test]
+async fn a_query_that_needs_too_much_memory_is_refused_in_words_that_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.db");
+    fs::write(&file, "").unwrap();
+    let engine = Sqlite::open(&file).unwrap();
+    let policy = Policy::default();
+    let context = Context { schema: None, dialect: engine.dialect(), policy: &policy, question: None };
+    let limits = Limits { memory: 32 << 20, time: Duration::from_secs(60), ..Limits::default() };
+    let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000000)";
+    let wide: Vec<String> = (0..300).map(|i| format!("zeroblob({}) || x'01'", 6_000_000 + i)).collect();
+    for sql in [
+        format!("SELECT {}", wide.join(", ")),
+        // What is sorted would otherwise spill to the disk.
+        format!("{numbers} SELECT randomblob(200) FROM n ORDER BY 1"),
+        format!("{numbers} SELECT length(group_concat(randomblob(10))) FROM n GROUP BY i % 1000"),
+    ] {
+        let query = review(&sql, &context).approve().unwrap_or_else(|refused| panic!("{refused}"));
+        let outcome = engine.execute(&query, &limits, &Cancel::new()).await;
+        let Err(Error::Rejected(said)) = outcome else { panic!("{sql:.80}: {outcome:?}") };
+        assert_eq!(
+            (said.code.as_str(), said.message.as_str()),
+            ("SQLITE_NOMEM", "the query needed more memory than 32 MiB")
+        );
+        assert!(said.hint.unwrap().contains("limits.memory"));
+    }
+    // The engine is as good as new.
+    let query = review("SELECT 7", &context).approve().unwrap();
+    assert_eq!(engine.execute(&query, &limits, &Cancel::new()).await.unwrap().rows, [[Cell::Integer(7)]]);
+}
