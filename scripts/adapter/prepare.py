@@ -6,12 +6,10 @@
 DIR of Spider: train_questions.csv (database, question, sql), database/NAME/NAME.sqlite and, for scoring, questions_dev.json.
 Writes train.json (the last message of each chat is learned) and eval.json (question, gold, the messages).
 
-Every training question comes once in each pass, but not always with the same surroundings: with or without samples of the
-values beside the columns, with or without a line of values that the question names, with its tables in another order, and now
-and then as a conversation in which a broken query is sent back. So the adapter does not depend on what a database shows.
+Every training question comes once in each pass, but not always with the same surroundings: now and then with its tables in
+another order, or as a conversation in which a broken query is sent back.
 """
 import argparse
-import collections
 import csv
 import json
 import os
@@ -28,7 +26,6 @@ RESERVED = set("""add all alter and as asc between by case check column commit c
 end except exists false for foreign from full group having if in index inner insert intersect into is join key left like limit
 natural not null offset on or order outer over primary references right select set table then transaction to true union unique
 update using values view when where with""".split())
-SHORTEST_HIT, MOST_HITS = 3, 4
 
 
 def args():
@@ -36,7 +33,7 @@ def args():
     parser.add_argument("--bin", required=True)
     parser.add_argument("--spider", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--passes", type=int, default=1, help="how often each question is taken, with other surroundings")
+    parser.add_argument("--passes", type=int, default=3, help="how often each question is taken, with other surroundings")
     return parser.parse_args()
 
 
@@ -51,43 +48,11 @@ class Database:
         self.connection.text_factory = lambda data: data.decode("utf-8", "replace")
         self.columns = {}
         self.spelling = {}
-        self.values = collections.defaultdict(list)
         for (table,) in self.connection.execute("select name from sqlite_master where type = 'table' and name not like 'sqlite_%'").fetchall():
             self.spelling.setdefault(table.lower(), table)
             for row in self.connection.execute(f'pragma table_info("{table}")').fetchall():
-                name, kind = row[1], row[2].upper()
-                self.spelling.setdefault(name.lower(), name)
-                self.columns.setdefault(table, []).append(name)
-                if not kind or "CHAR" in kind or "TEXT" in kind:
-                    found = self.connection.execute(
-                        f'select "{name}", count(*) from (select "{name}" from "{table}" limit 20000) where typeof("{name}") = \'text\' '
-                        f'group by 1 order by 2 desc, 1 limit 2000').fetchall()
-                    self.values[table, name] = [value for value, _ in found]
-
-    def samples(self, table_text, most=3, longest=30):
-        """The table with the commonest values of its text columns beside them."""
-        table = re.match(r"(?:-- a view\n)?CREATE TABLE (\S+|`[^`]*`) \(", table_text).group(1).strip('`')
-        lines = table_text.split("\n")
-        for i, line in enumerate(lines):
-            name = re.match(r"  (?:`([^`]*)`|(\S+))", line)
-            values = name and self.values.get((table, name.group(1) or name.group(2)))
-            if values and not re.match(r"  (PRIMARY|FOREIGN|UNIQUE)\b", line):
-                short = [v for v in values if 0 < len(v) <= longest and "\n" not in v][:most]
-                if short:
-                    lines[i] = f"{line} -- " + ", ".join(quoted(v) for v in short)
-        return "\n".join(lines)
-
-    def hits(self, question):
-        """Values that the question names."""
-        low = f" {re.sub(r'[^a-z0-9]+', ' ', question.lower())} "
-        found = []
-        for (table, column), values in self.values.items():
-            for value in values:
-                plain = re.sub(r"[^a-z0-9]+", " ", value.lower()).strip()
-                if SHORTEST_HIT <= len(plain) <= 40 and not plain.isdigit() and f" {plain} " in low:
-                    found.append((len(plain), f"{name(table)}.{name(column)} = {quoted(value)}"))
-        found.sort(key=lambda hit: -hit[0])
-        return [hit for _, hit in found[:MOST_HITS]]
+                self.spelling.setdefault(row[1].lower(), row[1])
+                self.columns.setdefault(table, []).append(row[1])
 
     def rows(self, sql):
         end = time.monotonic() + 1
@@ -96,10 +61,6 @@ class Database:
             return self.connection.execute(sql).fetchmany(3), None
         except sqlite3.Error as error:
             return None, str(error)
-
-
-def quoted(value):
-    return "'" + value.replace("'", "''") + "'"
 
 
 def name(word):
@@ -147,16 +108,12 @@ def broken(sql, database, rng):
     return None
 
 
-def prompt(database, question, rng, shown=None, hinted=None, shuffled=0.2):
+def prompt(database, question, rng=None):
     tables = list(database.tables)
-    shown = rng.random() < 0.5 if shown is None else shown
-    hinted = rng.random() < 0.5 if hinted is None else hinted
-    if rng.random() < shuffled:
+    if rng and rng.random() < 0.2:
         rng.shuffle(tables)
-    text = "".join(database.samples(t) if shown else t for t in tables).strip()
-    hits = database.hits(question) if hinted else []
-    values = f"Values: {'; '.join(hits)}\n\n" if hits else ""
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": f"{text}\n\n{values}Question: {question}"}]
+    text = "".join(tables).strip()
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": f"{text}\n\nQuestion: {question}"}]
 
 
 def main():
@@ -191,9 +148,7 @@ def main():
     evaluation = []
     for question in json.load(open(os.path.join(given.spider, "questions_dev.json"))):
         db = database(question["db_id"])
-        for tag, shown, hinted in [("plain", False, False), ("samples", True, False), ("values", False, True), ("both", True, True)]:
-            messages = prompt(db, question["question"], random.Random(1), shown, hinted, shuffled=0)
-            evaluation.append({"tag": tag, "db": question["db_id"], "gold": question["gold"], "messages": messages})
+        evaluation.append({"db": question["db_id"], "gold": question["gold"], "messages": prompt(db, question["question"])})
     json.dump(evaluation, open(os.path.join(given.out, "eval.json"), "w"))
     print(json.dumps({"train": len(train), "of them corrections": turns, "refused": refused, "eval": len(evaluation)}))
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use querymend_engine::sqlite::Local;
 use querymend_engine::{Engine, Error as EngineTrouble, Limits};
-use querymend_model::{Error as ModelTrouble, Message, Model, Request, Stopped};
+use querymend_model::{Error as ModelTrouble, Model, Request, Stopped};
 use querymend_sql::schema::{Schema, Table};
 use querymend_sql::{
     Applicability, Approved, Cell, Context, EngineError, Next, Policy, Repair, Request as Mending, Rows, Search,
@@ -203,8 +203,10 @@ impl Driver<'_> {
         }
         match step {
             Step::Gather => Outcome::Gathered(self.querymend.tables().await.cloned().map_err(engine_trouble)),
-            Step::Complete { messages, temperature } => {
-                Outcome::Completed(self.complete(messages, *temperature, left, tell).await)
+            Step::Complete { messages, temperature, sql } => {
+                let mut request = Request::new(messages.clone()).temperature(*temperature);
+                request.sql = *sql;
+                Outcome::Completed(self.complete(request, left, tell).await)
             }
             Step::Mend { text, error } => Outcome::Mended(self.mend(text, error.as_ref()).await),
             Step::Execute(query) => {
@@ -243,12 +245,10 @@ impl Driver<'_> {
 
     async fn complete(
         &self,
-        messages: &[Message],
-        temperature: f32,
+        mut request: Request,
         left: Duration,
         tell: &mut (dyn FnMut(&Event) + Send),
     ) -> Result<Draft, Hindrance> {
-        let mut request = Request::new(messages.to_vec()).temperature(temperature);
         request.timeout = request.timeout.min(left.max(Duration::from_millis(1)));
         let mut watch = |piece: &str| tell(&Event::Text { piece: piece.to_string() });
         let reply = self.querymend.model.complete(&request, &mut watch, &self.cancel.model).await;

@@ -81,6 +81,8 @@ pub enum Step {
         messages: Vec<Message>,
         /// How freely words are chosen.
         temperature: f32,
+        /// One query is asked for, and not a few words.
+        sql: bool,
     },
     /// Mend a text, with the database as judge.
     Mend {

@@ -32,14 +32,6 @@ impl Limits {
     }
 }
 
-impl Limits {
-    /// For a query that only looks whether something is there, to settle a tie or a doubt: it must be answered soon, or the
-    /// tie stays one.
-    pub fn lookup(rows: usize) -> Self {
-        Self { rows, time: Duration::from_millis(500), ..Self::default() }
-    }
-}
-
 /// A way to stop a query from elsewhere: clones share one flag, and what is cancelled stays cancelled.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);

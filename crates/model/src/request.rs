@@ -25,8 +25,9 @@ pub struct Request {
     /// Texts that end the reply where they occur.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// One SQL statement is asked for: a model that is run here ends with it. Servers are not told.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// One SQL statement is asked for: a model that is run here ends with it. Servers are not told, and recordings do not
+    /// hold it.
+    #[serde(skip)]
     pub sql: bool,
     /// The longest that the whole request may take, tries included.
     pub timeout: Duration,

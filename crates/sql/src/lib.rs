@@ -44,7 +44,9 @@ pub use finding::{Applicability, Edit, Finding, Fix, Severity, Span};
 pub use policy::{Comments, Policy};
 pub use query::{Comment, Failure, Query};
 pub use repair::{Applied, Judge, Repair, Request, Status, repair};
-pub use review::{Approved, Context, Extracted, JoinKey, Refused, Review, Shape, Stated, Verdict, review, review_refused};
+pub use review::{
+    Approved, Context, Extracted, JoinKey, Refused, Review, Shape, Stated, Verdict, review, review_refused,
+};
 pub use rows::{Cell, Rows};
 pub use rules::{RULES, Rule};
 pub use salvage::{Step, is_wrapping};

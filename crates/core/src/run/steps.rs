@@ -78,7 +78,8 @@ impl Run {
             return self.give_up(stop);
         }
         self.stage(Stage::Generation);
-        self.step = Step::Complete { messages: self.conversation.clone(), temperature: self.settings.temperature };
+        let sql = !matches!(self.purpose, Purpose::Chat);
+        self.step = Step::Complete { messages: self.conversation.clone(), temperature: self.settings.temperature, sql };
     }
 
     pub(super) fn completed(&mut self, result: Result<Draft, Hindrance>) {
