@@ -1,5 +1,7 @@
 //! A model in this process. What needs a real model says plainly when there is none.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -176,7 +176,12 @@ impl Source {
         let (heads, width) = (need("attention.head_count")?, need("embedding_length")?);
         let kv_heads = self.number(&format!("{name}.attention.head_count_kv")).unwrap_or(heads);
         let head_size = self.number(&format!("{name}.attention.key_length")).unwrap_or(width / heads);
-        if kv_heads == 0 || heads % kv_heads != 0 || head_size == 0 || head_size % 2 != 0 || head_size > 1024 {
+        if kv_heads == 0
+            || !heads.is_multiple_of(kv_heads)
+            || head_size == 0
+            || !head_size.is_multiple_of(2)
+            || head_size > 1024
+        {
             return Err(Trouble::NotGguf(format!(
                 "{heads} heads over {kv_heads} keys of {head_size} numbers make no sense"
             )));
