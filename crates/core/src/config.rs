@@ -64,6 +64,8 @@ pub struct Config {
     pub temperature: f32,
     /// A file with more models' providers.
     pub providers: Option<PathBuf>,
+    /// A file with more models that can be pulled and run on this machine.
+    pub models: Option<PathBuf>,
     /// What is kept of past runs.
     pub trace: Trace,
 }
@@ -83,6 +85,7 @@ impl Default for Config {
             prompt: "standard".to_owned(),
             temperature: 0.0,
             providers: None,
+            models: None,
             trace: Trace::default(),
         }
     }
@@ -106,7 +109,7 @@ impl Config {
         let text = std::fs::read_to_string(file).map_err(|why| ConfigError::file(file, why))?;
         let mut config = Self::from_yaml(&text).map_err(|error| error.in_file(file))?;
         if let Some(folder) = file.parent() {
-            for path in [&mut config.providers, &mut config.trace.folder].into_iter().flatten() {
+            for path in [&mut config.providers, &mut config.models, &mut config.trace.folder].into_iter().flatten() {
                 *path = folder.join(&*path);
             }
         }
