@@ -142,7 +142,10 @@ fn said(output: &Output) -> Trouble {
         return Trouble::source("the package index that pip is set up for cannot be reached");
     }
     if found_nothing {
-        return Trouble::source("the package index that pip is set up for does not have this package");
+        // Where pip is told not to try again, it does not say which of the two it is.
+        return Trouble::source(
+            "the package index that pip is set up for does not have this package, or cannot be reached",
+        );
     }
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines().rev().find_map(|line| line.strip_prefix("ERROR: ")).or_else(|| lines().next_back());
