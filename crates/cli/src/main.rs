@@ -2,6 +2,7 @@
 
 mod against;
 mod answer;
+mod chosen;
 mod commands;
 mod examples;
 mod failure;
@@ -13,6 +14,7 @@ mod logging;
 mod mend;
 mod nearest;
 mod out;
+mod pulling;
 mod refusal;
 mod render;
 mod sarif;
@@ -26,7 +28,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{ask, chat, check, completions, demo, dialects, eval, explain, fix, run, schema, trace};
+use crate::commands::{ask, chat, check, completions, demo, dialects, eval, explain, fix, model, run, schema, trace};
 use crate::failure::Exit;
 use crate::out::{Color, Out};
 
@@ -66,6 +68,7 @@ enum Command {
     Explain(explain::Explain),
     Schema(schema::ShowSchema),
     Run(run::Run),
+    Model(model::Models),
     Demo(demo::Demo),
     /// List the dialects and the names they go by
     #[command(after_help = "Examples:\n  querymend dialects\n  querymend check --dialect postgres query.sql")]
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => explain::run(explain, &mut out),
         Command::Schema(show) => schema::run(show, &mut out),
         Command::Run(run) => run::run(run, &mut out),
+        Command::Model(models) => model::run(models, &mut out),
         Command::Demo(demo) => demo::run(demo, &mut out),
         Command::Dialects => dialects::run(&mut out),
         Command::Completions(shell) => completions::run(shell, Querymend::command(), &mut out),

@@ -8,11 +8,12 @@ use querymend::Config;
 use querymend::config::ConfigError;
 use querymend::prompts::{VARIANTS, variant};
 use querymend_engine::{Engine, open};
-use querymend_model::{Model, Providers};
+use querymend_model::{Catalogue, Model, Providers};
 use querymend_sql::Dialect;
 use tokio::runtime::Runtime;
 
 use crate::against::{self, dialect};
+use crate::chosen;
 use crate::failure::Failure;
 use crate::input;
 use crate::out::Out;
@@ -20,7 +21,7 @@ use crate::out::Out;
 /// The options that say which model is asked, and how often.
 #[derive(Debug, Clone, Args)]
 pub struct Asking {
-    /// Model that writes the SQL: provider:model, or http://HOST:PORT/v1#NAME [env: QUERYMEND_MODEL]
+    /// Model that writes the SQL: provider:model, local:NAME, or http://HOST:PORT/v1#NAME [env: QUERYMEND_MODEL]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Configuration [default: querymend.yaml here, else in the user's configuration folder]
@@ -105,22 +106,36 @@ impl Asking {
         Ok(config)
     }
 
-    /// The model. Nothing is sent to it yet.
+    /// The model that is named, if one is.
+    pub fn named(&self, config: &Config) -> Option<String> {
+        self.model.clone().or_else(|| variable("QUERYMEND_MODEL")).or_else(|| config.model.clone())
+    }
+
+    /// The model, which must be named: nobody wants to measure a model without knowing which. Nothing is sent to it yet.
     pub fn model(&self, config: &Config) -> Result<Arc<dyn Model>, Failure> {
-        let Some(spec) = self.model.clone().or_else(|| variable("QUERYMEND_MODEL")).or_else(|| config.model.clone())
-        else {
-            return Err(Failure::new("no model is configured").hint(
-                "name one with --model, in the variable QUERYMEND_MODEL or as `model` in querymend.yaml: \
-                 ollama:qwen2.5-coder, openai:gpt-4.1-mini (its key in OPENAI_API_KEY), or the address of a server, \
-                 http://127.0.0.1:8080/v1#name",
-            ));
-        };
-        let mut providers = Providers::builtin()?;
-        if let Some(file) = &config.providers {
-            providers = providers.and_file(file)?;
-        }
+        let providers = providers(config)?;
+        let spec = self.named(config).ok_or_else(|| chosen::nothing(&providers))?;
         Ok(querymend_model::open(&spec, &providers)?)
     }
+}
+
+/// Who serves models, and which can run here.
+pub fn providers(config: &Config) -> Result<Providers, Failure> {
+    let mut providers = Providers::builtin()?;
+    if let Some(file) = &config.providers {
+        providers = providers.and_file(file)?;
+    }
+    providers.catalogue = catalogue(config)?;
+    Ok(providers)
+}
+
+/// Which models can run here.
+pub fn catalogue(config: &Config) -> Result<Catalogue, Failure> {
+    let catalogue = Catalogue::builtin()?;
+    Ok(match &config.models {
+        Some(file) => catalogue.and_file(file)?,
+        None => catalogue,
+    })
 }
 
 impl Database {
@@ -165,7 +180,7 @@ impl Database {
 }
 
 /// A variable that holds something.
-fn variable(name: &str) -> Option<String> {
+pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 

@@ -66,6 +66,8 @@ pub struct Config {
     pub temperature: f32,
     /// A file with more models' providers.
     pub providers: Option<PathBuf>,
+    /// A file with more models that can be pulled and run on this machine.
+    pub models: Option<PathBuf>,
     /// What is kept of past runs.
     pub trace: Trace,
 }
@@ -85,6 +87,7 @@ impl Default for Config {
             prompt: "standard".to_owned(),
             temperature: 0.0,
             providers: None,
+            models: None,
             trace: Trace::default(),
         }
     }
@@ -110,7 +113,7 @@ impl Config {
         }
         let mut config = Self::from_yaml(&text).map_err(|error| error.in_file(file))?;
         if let Some(folder) = file.parent() {
-            for path in [&mut config.providers, &mut config.trace.folder].into_iter().flatten() {
+            for path in [&mut config.providers, &mut config.models, &mut config.trace.folder].into_iter().flatten() {
                 *path = folder.join(&*path);
             }
         }

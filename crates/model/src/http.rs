@@ -14,13 +14,30 @@ use tokio::time::{Instant, timeout_at};
 use crate::error::{Error, Wait};
 use crate::providers::Provider;
 
-/// Makes the client for one provider. Certificates are checked against Mozilla's roots, with ring and nothing else.
+/// Makes the client for one provider.
 pub(crate) fn client(provider: &Provider, url: &Url) -> Result<Client, Error> {
+    let connect = Duration::from_secs_f64(provider.connect_seconds);
+    // A redirect would carry the key to an address that nobody has written down.
+    secure(provider.ca_file.as_deref(), url, connect, reqwest::redirect::Policy::none())
+}
+
+/// Makes the client for a file that everybody may have. The places that keep large files send on to where they are kept.
+pub(crate) fn download_client(url: &Url, connect: Duration) -> Result<Client, Error> {
+    secure(None, url, connect, reqwest::redirect::Policy::limited(5))
+}
+
+/// Certificates are checked against Mozilla's roots, with ring and nothing else.
+fn secure(
+    ca_file: Option<&Path>,
+    url: &Url,
+    connect: Duration,
+    redirect: reqwest::redirect::Policy,
+) -> Result<Client, Error> {
     let broken = |why: &dyn std::fmt::Display| {
         Error::configuration(format!("no secure connections can be made: {why}"), "check `ca_file`, if there is one")
     };
     let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if let Some(file) = &provider.ca_file {
+    if let Some(file) = ca_file {
         for certificate in certificates(file)? {
             roots.add(certificate).map_err(|why| broken(&why))?;
         }
@@ -32,9 +49,8 @@ pub(crate) fn client(provider: &Provider, url: &Url) -> Result<Client, Error> {
         .with_no_client_auth();
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls)
-        .connect_timeout(Duration::from_secs_f64(provider.connect_seconds))
-        // A redirect would carry the key to an address that nobody has written down.
-        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(connect)
+        .redirect(redirect)
         .user_agent(concat!("querymend/", env!("CARGO_PKG_VERSION")));
     if is_loopback(url) {
         // A proxy would be asked for its own machine.

@@ -2,7 +2,8 @@
 //!
 //! [`open`] takes a word such as `ollama:qwen2.5-coder` or `openai:gpt-4.1-mini` and gives a [`Model`]. A model streams
 //! its text while it writes, can be stopped at any time, tries again where that helps, and says plainly what went wrong.
-//! What it knows about providers is data: `providers.toml`, which users extend with a file of the same shape.
+//! What it knows about providers is data: `providers.toml`, which users extend with a file of the same shape. So are the
+//! models that [`pull`] fetches to run them here: `models.toml`. Where no model is named, [`choose`] says which one is asked.
 //!
 //! ```
 //! use querymend_model::{Cancel, Message, Model, Request, Script};
@@ -21,12 +22,17 @@
 
 mod cache;
 mod cancel;
+mod catalogue;
+mod choose;
 mod error;
+mod gguf;
 mod http;
 mod key;
 mod local;
 mod open;
+mod probe;
 mod providers;
+mod pull;
 mod remote;
 mod replay;
 mod request;
@@ -38,13 +44,18 @@ mod wire;
 
 use std::pin::Pin;
 
-pub use cache::folder as cache_folder;
+pub use cache::{Cache, Presence, sha256};
 pub use cancel::Cancel;
+pub use catalogue::{Catalogue, Entry, Hub, Pip, Source};
+pub use choose::{Choice, Facts, Leave, Served, choose, key_is_set};
 pub use error::{Error, Wait};
+pub use gguf::Gguf;
 pub use key::Key;
 pub use local::{Local, LocalFiles, Speed};
 pub use open::open;
+pub use probe::servers;
 pub use providers::{Known, Provider, Providers};
+pub use pull::{Progress, PullError, pull};
 pub use replay::{Recorder, Replay};
 pub use request::{Message, ModelLimits, Reply, Request, Role, Stopped, Usage};
 pub use retry::{Clock, Retry};

@@ -22,6 +22,8 @@ use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::error::{Error, Wait};
+use crate::open::local_files;
+use crate::providers::Providers;
 use crate::request::{ModelLimits, Reply, Request};
 use crate::{Answer, Cancel, Model};
 use decode::Mind;
@@ -66,7 +68,7 @@ enum Heard {
 }
 
 /// What a speed measurement found.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct Speed {
     /// Seconds until the model could be asked.
     pub load_s: f64,
@@ -92,6 +94,11 @@ impl Local {
             .spawn(move || serve(&worker_name, &files, source, tokens, context, &jobs))
             .map_err(|error| Error::configuration(format!("no thread for the model: {error}"), "free some memory"))?;
         Ok(Self { name, context, work })
+    }
+
+    /// The files that a word behind `local:` means: the name of a pulled model, a file, or a file and its adapter's.
+    pub fn files(given: &str, providers: &Providers) -> Result<LocalFiles, Error> {
+        local_files(given, providers)
     }
 
     /// Measures how fast a model is here.

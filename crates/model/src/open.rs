@@ -6,6 +6,7 @@ use std::sync::Arc;
 use reqwest::Url;
 
 use crate::Model;
+use crate::cache::Cache;
 use crate::error::Error;
 use crate::key::Key;
 use crate::local::{Local, LocalFiles};
@@ -22,6 +23,7 @@ const ADDRESS_KEY: &str = "QUERYMEND_MODEL_KEY";
 /// |---|---|
 /// | `openai:gpt-4.1-mini`, `ollama:qwen2.5-coder:7b`, … | a model of a provider in `providers.toml` |
 /// | `http://127.0.0.1:8080/v1#name` | a model of a server at this address that speaks like OpenAI |
+/// | `local:qwen2.5-coder-0.5b` | a model of `models.toml` in this process, once it is pulled |
 /// | `local:FILE.gguf`, `local:FILE.gguf+FILE.safetensors` | a model in this process, with an adapter or without |
 /// | `replay:FILE` | what a [`crate::Recorder`] wrote down |
 ///
@@ -32,7 +34,7 @@ pub fn open(spec: &str, providers: &Providers) -> Result<Arc<dyn Model>, Error> 
         return Ok(Arc::new(Replay::read(Path::new(file))?));
     }
     if let Some(files) = spec.strip_prefix("local:") {
-        return Ok(Arc::new(Local::open(spec, &local_files(files))?));
+        return Ok(Arc::new(Local::open(spec, &local_files(files, providers)?)?));
     }
     if spec.starts_with("http://") || spec.starts_with("https://") {
         let (base, model) = spec.split_once('#').filter(|(_, model)| !model.is_empty()).ok_or_else(|| {
@@ -65,16 +67,24 @@ pub fn open(spec: &str, providers: &Providers) -> Result<Arc<dyn Model>, Error> 
     remote(format!("{name}:{model}"), model, provider, url, providers)
 }
 
-/// A model's file and, behind a plus sign, its adapter's.
-fn local_files(files: &str) -> LocalFiles {
-    let (model, adapter) = match files.split_once(".gguf+") {
-        Some((model, adapter)) => (format!("{model}.gguf"), Some(adapter.into())),
-        None => (files.to_owned(), None),
-    };
-    LocalFiles {
-        model: model.into(),
-        adapter,
-        prepared: crate::cache::folder().map(|cache| cache.join("models/prepared")),
+/// The files of a model that was pulled, by its name, or those that are given: a model's and, behind a plus sign, its
+/// adapter's.
+pub(crate) fn local_files(given: &str, providers: &Providers) -> Result<LocalFiles, Error> {
+    let cache = Cache::of_the_user();
+    let prepared = cache.as_ref().map(Cache::prepared);
+    if let Some((model, adapter)) = given.split_once(".gguf+") {
+        return Ok(LocalFiles { model: format!("{model}.gguf").into(), adapter: Some(adapter.into()), prepared });
+    }
+    if given.ends_with(".gguf") || Path::new(given).components().count() > 1 {
+        return Ok(LocalFiles { model: given.into(), adapter: None, prepared });
+    }
+    let entry = providers.catalogue.get(given)?;
+    match cache.filter(|cache| cache.has(entry)) {
+        Some(cache) => Ok(LocalFiles { model: cache.path(entry), adapter: None, prepared }),
+        None => Err(Error::configuration(
+            format!("the model {} is not here", entry.name),
+            format!("fetch it with `querymend model pull {}`", entry.name),
+        )),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::key::read_up_to;
 use crate::retry::Retry;
@@ -33,6 +34,12 @@ pub struct Provider {
     pub connect_seconds: f64,
     /// The longest silence, in seconds.
     pub first_byte_seconds: Option<f64>,
+    /// The model that is asked when none is named and the provider's key is found.
+    pub default: Option<String>,
+    /// Who is taken first when no model is named and several could be; those without a number come last.
+    pub order: Option<u32>,
+    /// Whether a server at its address is looked for when no model is named.
+    pub look: bool,
     /// What is known of its models. Others can be asked too.
     pub models: BTreeMap<String, Known>,
 }
@@ -50,6 +57,9 @@ impl Provider {
             ca_file: None,
             connect_seconds: 10.0,
             first_byte_seconds: None,
+            default: None,
+            order: None,
+            look: false,
             models: BTreeMap::new(),
         }
     }
@@ -101,6 +111,9 @@ struct Described {
     ca_file: Option<PathBuf>,
     connect_seconds: Option<f64>,
     first_byte_seconds: Option<f64>,
+    default: Option<String>,
+    order: Option<u32>,
+    look: Option<bool>,
     #[serde(default)]
     models: BTreeMap<String, Known>,
 }
@@ -113,6 +126,8 @@ type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub struct Providers {
     list: BTreeMap<String, Provider>,
     variables: Variables,
+    /// The models that can run on this machine without a server.
+    pub catalogue: Catalogue,
     /// When requests are tried again.
     pub retry: Retry,
     /// The longest reply in bytes. A longer one is an error.
@@ -124,6 +139,7 @@ impl fmt::Debug for Providers {
         // The variables may hold keys, so they are never looked at here.
         f.debug_struct("Providers")
             .field("list", &self.list)
+            .field("catalogue", &self.catalogue)
             .field("retry", &self.retry)
             .field("reply_bytes", &self.reply_bytes)
             .finish_non_exhaustive()
@@ -139,6 +155,7 @@ impl Providers {
         let none = Self {
             list: BTreeMap::new(),
             variables: Arc::new(|name| std::env::var(name).ok()),
+            catalogue: Catalogue::builtin()?,
             retry: Retry::default(),
             reply_bytes: 1 << 20,
         };
@@ -163,7 +180,11 @@ impl Providers {
             .map_err(|why| Error::configuration(format!("{origin}: {}", why.to_string().trim_end()), hint))?;
         for (name, new) in described {
             let wrong = |what: &str| Error::configuration(format!("{origin}: [{name}] {what}"), hint);
-            if name.is_empty() || name.contains([':', '/', '#']) || name == "replay" || name.starts_with("http") {
+            if name.is_empty()
+                || name.contains([':', '/', '#'])
+                || ["replay", "local"].contains(&name.as_str())
+                || name.starts_with("http")
+            {
                 return Err(wrong("is not a name that a provider can have"));
             }
             let mut provider = match (self.list.remove(&name), &new.wire, &new.base) {
@@ -185,6 +206,9 @@ impl Providers {
             provider.ca_file = new.ca_file.or(provider.ca_file);
             provider.connect_seconds = new.connect_seconds.unwrap_or(provider.connect_seconds);
             provider.first_byte_seconds = new.first_byte_seconds.or(provider.first_byte_seconds);
+            provider.default = new.default.or(provider.default);
+            provider.order = new.order.or(provider.order);
+            provider.look = new.look.unwrap_or(provider.look);
             provider.models.extend(new.models);
             self.list.insert(name, provider);
         }
@@ -205,6 +229,14 @@ impl Providers {
     /// All providers, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Provider)> {
         self.list.iter().map(|(name, provider)| (name.as_str(), provider))
+    }
+
+    /// All providers in the order in which they are taken when no model is named.
+    pub fn in_order(&self) -> Vec<(&str, &Provider)> {
+        let mut all: Vec<_> = self.iter().collect();
+        // The list is sorted by name, and sorting keeps that order among equals.
+        all.sort_by_key(|(_, provider)| provider.order.unwrap_or(u32::MAX));
+        all
     }
 
     pub(crate) fn variables(&self) -> &dyn Fn(&str) -> Option<String> {
@@ -272,6 +304,7 @@ mod tests {
         check("[openai.models.x]\nprice = 1", &["line 2", "price", "input_price"]);
         check("[ours]\nbase = 'http://x'", &["[ours]", "wire"]);
         check("[replay]\nbase = 'http://x'\nwire = 'openai'", &["[replay]"]);
+        check("[local]\nbase = 'http://x'\nwire = 'openai'", &["[local]"]);
         check("[openai]\nfirst_byte_seconds = -1", &["[openai]", "seconds"]);
         check("[openai", &["line 1"]);
     }

@@ -6,11 +6,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use querymend_model::{Cancel, Error, Local, LocalFiles, Message, Model, Request, Stopped, cache_folder};
+use querymend_model::{Cache, Cancel, Error, Local, LocalFiles, Message, Model, Request, Stopped};
 
 fn model_file() -> Option<PathBuf> {
     let given = std::env::var_os("QUERYMEND_GGUF").map(PathBuf::from);
-    let kept = || Some(cache_folder()?.join("models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"));
+    let kept = || Some(Cache::of_the_user()?.models().join("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"));
     let found = given.or_else(kept).filter(|file| file.is_file());
     if found.is_none() {
         eprintln!("skipped: there is no local model here (QUERYMEND_GGUF, or `querymend model pull`)");
@@ -19,7 +19,7 @@ fn model_file() -> Option<PathBuf> {
 }
 
 fn files(model: PathBuf) -> LocalFiles {
-    LocalFiles { model, adapter: None, prepared: cache_folder().map(|cache| cache.join("models/prepared")) }
+    LocalFiles { model, adapter: None, prepared: Cache::of_the_user().map(|cache| cache.prepared()) }
 }
 
 fn question(text: &str) -> Request {

@@ -9,11 +9,12 @@ use querymend::guard::Breakers;
 use querymend::{Ask, Cancel, Querymend, Status, Stop};
 
 pub use self::lines::Lines;
+use crate::chosen::Unnamed;
 use crate::failure::{Exit, Failure};
 use crate::out::Out;
 use crate::setup::{Asking, Database, runtime, tell_idle};
 use crate::watch::Watch;
-use crate::{answer, input, interrupt, state, story, table};
+use crate::{answer, chosen, input, interrupt, state, story, table};
 
 /// Ask a question in plain words and print the rows that answer it
 #[derive(Debug, Args)]
@@ -25,6 +26,8 @@ use crate::{answer, input, interrupt, state, story, table};
   querymend ask --batch questions.jsonl --root data --out answers.jsonl
 
 Rows go to stdout, everything else to stderr. What was mended on the way is told in one line; --explain tells all of it.
+If no model is named, the first that is found is asked, and that is said: one whose key is set (OPENAI_API_KEY and the like), one
+that a server on this machine serves, one that was pulled (`querymend model`); else the default one is offered.
 The lines of a batch are {\"id\", \"db\", \"question\", \"evidence\"?}.
 Exit codes: 0 answered, 1 given up, 2 could not be done, 130 stopped with Ctrl-C.
 A batch ends with 0 when every line was asked, whatever became of it."
@@ -36,6 +39,8 @@ pub struct AskQuestion {
     pub database: Database,
     #[command(flatten)]
     pub asking: Asking,
+    #[command(flatten)]
+    pub unnamed: Unnamed,
     /// What is known besides the question
     #[arg(long, value_name = "TEXT", conflicts_with = "batch")]
     pub evidence: Option<String>,
@@ -59,8 +64,9 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
         return lines::run(file, ask, &config, out);
     }
     let question = input::question(ask.question.as_deref())?;
-    let model = ask.asking.model(&config)?;
+    // A model may have to be fetched first, and that would be for nothing if there is no database.
     let engine = ask.database.open(&config)?;
+    let model = chosen::model(&ask.asking, &ask.unnamed, &config, out)?;
     let dialect = engine.dialect();
     let runtime = runtime()?;
     tell_idle(&config, &*engine, &runtime, out);

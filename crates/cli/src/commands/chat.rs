@@ -11,13 +11,14 @@ use querymend_sql::{Dialect, Schema};
 use tokio::runtime::Runtime;
 
 use self::lines::{Lines, Next};
+use crate::chosen::Unnamed;
 use crate::commands::schema::{chosen, describe};
 use crate::examples::{Example, Examples};
 use crate::failure::{Exit, Failure};
 use crate::out::Out;
 use crate::setup::{Asking, Database, runtime, tell_idle};
 use crate::watch::Watch;
-use crate::{answer, interrupt, state, story, table};
+use crate::{answer, chosen, interrupt, state, story, table};
 
 /// What `/help` says.
 const HELP: &str = "\
@@ -53,6 +54,8 @@ pub struct Chat {
     pub database: Database,
     #[command(flatten)]
     pub asking: Asking,
+    #[command(flatten)]
+    pub unnamed: Unnamed,
     /// How rows are written; json is the whole answer with all attempts
     #[arg(long, value_enum, default_value_t = table::Format::Table)]
     pub format: table::Format,
@@ -61,8 +64,8 @@ pub struct Chat {
 /// Does it.
 pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
     let config = chat.asking.config()?;
-    let model = chat.asking.model(&config)?;
     let engine = chat.database.open(&config)?;
+    let model = chosen::model(&chat.asking, &chat.unnamed, &config, out)?;
     let (name, dialect, asked) = (engine.name().to_string(), engine.dialect(), model.name().to_string());
     let runtime = runtime()?;
     tell_idle(&config, &*engine, &runtime, out);

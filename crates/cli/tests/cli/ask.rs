@@ -165,9 +165,18 @@ fn f02_a_server_is_named_by_its_parts_and_the_dialect_must_fit() {
 #[test]
 fn without_a_model_or_a_database_the_ways_to_name_one_are_told() {
     let place = Place::with_demo();
+    place.alone("");
     let ended = place.run(&["ask", "--db", "shop.db", "How many?"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (2, ""));
-    for way in ["error: no model is configured", "hint: ", "ollama:", "http://", "QUERYMEND_MODEL", "OPENAI_API_KEY"] {
+    for way in [
+        "error: no model is configured",
+        "hint: ",
+        "ollama:",
+        "http://",
+        "QUERYMEND_MODEL",
+        "OPENAI_API_KEY",
+        "model pull",
+    ] {
         assert!(ended.stderr.contains(way), "{}", ended.stderr);
     }
     let server = Server::saying(&["SELECT count(*) AS n FROM orders"]);

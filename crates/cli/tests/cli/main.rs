@@ -10,6 +10,7 @@ mod check;
 mod eval;
 mod fix;
 mod hostile;
+mod model;
 mod others;
 mod real;
 mod run;
@@ -72,6 +73,18 @@ impl Place {
         place
     }
 
+    /// Where no server is looked for, whatever runs on this machine, and with more of a providers' file.
+    fn alone(&self, providers: &str) {
+        let none = |name: &str| format!("[{name}]\nlook = false\n");
+        let others = ["ollama", "llamacpp", "lmstudio", "vllm"].into_iter();
+        let others = others.filter(|name| !providers.contains(&format!("[{name}]")));
+        self.file("providers.toml", others.map(none).collect::<String>() + providers);
+        self.file("querymend.yaml", "providers: providers.toml\nmodels: models.toml\n");
+        if !self.path("models.toml").exists() {
+            self.file("models.toml", "");
+        }
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -84,9 +97,13 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_querymend"));
         command.current_dir(self.folder.path()).args(arguments);
         // Nothing of the user's own settings, and nothing into the user's own folders.
-        for name in ["QUERYMEND_MODEL", "QUERYMEND_DB", "HOME"] {
+        for name in ["QUERYMEND_MODEL", "QUERYMEND_DB", "QUERYMEND_AUTO_PULL", "HOME"] {
             command.env_remove(name);
         }
+        for provider in ["OPENAI", "ANTHROPIC", "GEMINI", "OPENROUTER"] {
+            command.env_remove(format!("{provider}_API_KEY")).env_remove(format!("{provider}_API_KEY_FILE"));
+        }
+        command.env("QUERYMEND_CACHE", self.path("cache"));
         command.env("XDG_CONFIG_HOME", self.path("config")).env("XDG_STATE_HOME", self.path("state"));
         command.env_remove("NO_COLOR").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -67,6 +67,13 @@ fn serve(stream: TcpStream, say: &Say, requests: &Mutex<Vec<Value>>) -> Option<(
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
+    if length == 0 {
+        // Someone looks for servers.
+        let list =
+            json!({ "object": "list", "data": [{ "id": "nomic-embed-text" }, { "id": "scripted" }] }).to_string();
+        let mut stream = stream;
+        return write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{list}", list.len()).ok();
+    }
     let body: Value = serde_json::from_slice(&body).ok()?;
     let number = {
         let mut requests = requests.lock().ok()?;

@@ -119,6 +119,12 @@ impl Config {
         self
     }
 
+    /// With a file of more models that can be pulled.
+    pub fn with_models(mut self, file: impl Into<PathBuf>) -> Self {
+        self.models = Some(file.into());
+        self
+    }
+
     /// With traces of so many runs in this folder.
     pub fn with_trace(mut self, keep: u32, folder: impl Into<PathBuf>) -> Self {
         self.trace = Trace { keep, folder: Some(folder.into()) };

@@ -42,6 +42,7 @@ policy: {deny_tables: [secrets]}
 prompt: terse
 temperature: 0.5
 providers: more.toml
+models: models.toml
 trace: {keep: 7, folder: traces}
 ";
     let breaker = BreakerSettings {
@@ -69,6 +70,7 @@ trace: {keep: 7, folder: traces}
         .with_prompt("terse")
         .with_temperature(0.5)
         .with_providers("more.toml")
+        .with_models("models.toml")
         .with_trace(7, "traces");
     let read = Config::from_yaml(text).unwrap();
     assert_eq!(read, built);

