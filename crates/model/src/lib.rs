@@ -21,6 +21,7 @@
 
 mod cache;
 mod cancel;
+mod embed;
 mod error;
 mod http;
 mod key;
@@ -40,6 +41,7 @@ use std::pin::Pin;
 
 pub use cache::folder as cache_folder;
 pub use cancel::Cancel;
+pub use embed::{Embedder, MiniLm, Static, open_embedder, similarity};
 pub use error::{Error, Wait};
 pub use key::Key;
 pub use local::{Local, LocalFiles, Speed};
