@@ -10,7 +10,6 @@ const LONGEST_PIECE: usize = 40;
 /// Calls `found` with the number of each piece of a text; `unknown` is the number of what cannot be made of pieces.
 /// Pieces within a word begin with `##`.
 pub(super) fn each(text: &str, vocabulary: &HashMap<&str, u32>, unknown: u32, mut found: impl FnMut(u32)) {
-    // The word stands behind `##`, so that a piece in its middle is looked up in place: see `split`.
     let mut word = String::with_capacity(64);
     for c in text.chars() {
         if c.is_ascii_alphanumeric() {
