@@ -36,35 +36,53 @@ pub fn open(spec: &str, providers: &Providers) -> Result<Arc<dyn Model>, Error> 
     if let Some(files) = spec.strip_prefix("local:") {
         return Ok(Arc::new(Local::open(spec, &local_files(files, providers)?)?));
     }
-    if spec.starts_with("http://") || spec.starts_with("https://") {
-        let (base, model) = spec.split_once('#').filter(|(_, model)| !model.is_empty()).ok_or_else(|| {
-            Error::configuration(
-                "the address of a model server needs the model's name behind it".to_owned(),
-                "write it as http://127.0.0.1:8080/v1#name",
-            )
-        })?;
-        let provider = Provider { key: Some(ADDRESS_KEY.to_owned()), key_required: false, ..Provider::at(base) };
-        // The address is checked before it becomes part of a name: it may hold a password.
-        let url = address(&provider, model)?;
-        return remote(format!("{base}#{model}"), model, &provider, url, providers);
+    let place = Place::named(spec, providers)?;
+    let key = Key::find(&place.provider, &place.name, providers.variables())?;
+    let url = address(&place.provider, &place.provider.wire.path(&place.model))?;
+    Ok(Arc::new(Remote::new(place.name, &place.model, &place.provider, url, key, providers)?))
+}
+
+/// A model that some server has.
+pub(crate) struct Place {
+    /// What to call it in messages.
+    pub(crate) name: String,
+    /// What its server calls it.
+    pub(crate) model: String,
+    pub(crate) provider: Provider,
+}
+
+impl Place {
+    /// What a word such as `openai:gpt-4.1-mini` or `http://127.0.0.1:8080/v1#name` means.
+    pub(crate) fn named(spec: &str, providers: &Providers) -> Result<Self, Error> {
+        if spec.starts_with("http://") || spec.starts_with("https://") {
+            let (base, model) = spec.split_once('#').filter(|(_, model)| !model.is_empty()).ok_or_else(|| {
+                Error::configuration(
+                    "the address of a model server needs the model's name behind it".to_owned(),
+                    "write it as http://127.0.0.1:8080/v1#name",
+                )
+            })?;
+            let provider = Provider { key: Some(ADDRESS_KEY.to_owned()), key_required: false, ..Provider::at(base) };
+            // The address is checked before it becomes part of a name: it may hold a password.
+            address(&provider, "")?;
+            return Ok(Self { name: format!("{base}#{model}"), model: model.to_owned(), provider });
+        }
+        let (name, model) = spec.split_once(':').unwrap_or((spec, ""));
+        let Some(provider) = providers.get(name) else {
+            let names: Vec<&str> = providers.iter().map(|(name, _)| name).collect();
+            return Err(Error::configuration(
+                format!("there is no provider `{name}`"),
+                format!("write provider:model; providers are {}, an address, or replay:FILE", names.join(", ")),
+            ));
+        };
+        if model.is_empty() {
+            let known = provider.models.keys().next().map_or("name", String::as_str);
+            return Err(Error::configuration(
+                format!("`{spec}` names a provider and no model"),
+                format!("write it as {name}:{known}"),
+            ));
+        }
+        Ok(Self { name: format!("{name}:{model}"), model: model.to_owned(), provider: provider.clone() })
     }
-    let (name, model) = spec.split_once(':').unwrap_or((spec, ""));
-    let Some(provider) = providers.get(name) else {
-        let names: Vec<&str> = providers.iter().map(|(name, _)| name).collect();
-        return Err(Error::configuration(
-            format!("there is no provider `{name}`"),
-            format!("write provider:model; providers are {}, an address, or replay:FILE", names.join(", ")),
-        ));
-    };
-    if model.is_empty() {
-        let known = provider.models.keys().next().map_or("name", String::as_str);
-        return Err(Error::configuration(
-            format!("`{spec}` names a provider and no model"),
-            format!("write it as {name}:{known}"),
-        ));
-    }
-    let url = address(provider, model)?;
-    remote(format!("{name}:{model}"), model, provider, url, providers)
 }
 
 /// The files of a model that was pulled, by its name, or those that are given: a model's and, behind a plus sign, its
@@ -88,19 +106,8 @@ pub(crate) fn local_files(given: &str, providers: &Providers) -> Result<LocalFil
     }
 }
 
-fn remote(
-    name: String,
-    model: &str,
-    provider: &Provider,
-    url: Url,
-    providers: &Providers,
-) -> Result<Arc<dyn Model>, Error> {
-    let key = Key::find(provider, &name, providers.variables())?;
-    Ok(Arc::new(Remote::new(name, model, provider, url, key, providers)?))
-}
-
-/// Where requests for a model go.
-fn address(provider: &Provider, model: &str) -> Result<Url, Error> {
+/// Where requests go: a path below the provider's address.
+pub(crate) fn address(provider: &Provider, path: &str) -> Result<Url, Error> {
     let hint = "an address looks like http://127.0.0.1:8080/v1";
     let wrong = |what: &str| Error::configuration(format!("the address of the model server {what}"), hint);
     let base = Url::parse(&provider.base).map_err(|why| wrong(&format!("cannot be read: {why}")))?;
@@ -110,7 +117,7 @@ fn address(provider: &Provider, model: &str) -> Result<Url, Error> {
     if !base.username().is_empty() || base.password().is_some() || base.query().is_some() {
         return Err(wrong("holds a user, a password or a query; keys belong into variables"));
     }
-    let whole = format!("{}{}", provider.base.trim_end_matches('/'), provider.wire.path(model));
+    let whole = format!("{}{path}", provider.base.trim_end_matches('/'));
     Url::parse(&whole).map_err(|why| wrong(&format!("cannot be read: {why}")))
 }
 
