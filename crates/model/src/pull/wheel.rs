@@ -69,7 +69,7 @@ mod tests {
     fn f07_the_largest_file_of_a_package_is_appended_and_what_is_broken_is_said_to_be() {
         let folder = tempfile::tempdir().unwrap();
         let (package, to) = (folder.path().join("p.whl"), folder.path().join("to"));
-        let piece: Vec<u8> = (0..300_000u32).map(|i| (i * i >> 7) as u8).collect();
+        let piece: Vec<u8> = (0..300_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
         let members: [(&str, &[u8]); 3] =
             [("a/__init__.py", b"import os"), ("a/piece.bin", &piece), ("a/METADATA", b"x")];
         let cancel = Cancel::new();
