@@ -96,7 +96,9 @@ struct Rm {
 
 /// Measure how fast a model reads and writes on this machine
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  querymend model bench qwen2.5-coder-0.5b\n  querymend model bench ./other.gguf --format json")]
+#[command(
+    after_help = "Examples:\n  querymend model bench qwen2.5-coder-0.5b\n  querymend model bench ./other.gguf --format json"
+)]
 struct Bench {
     /// Its name, or a GGUF file, with an adapter's file behind a plus sign if there is one
     model: String,
