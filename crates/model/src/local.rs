@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -34,6 +34,9 @@ use weights::Source;
 /// The longest context that is used, however much more the model was made for: what is kept of each token takes memory, and a
 /// prompt of this length takes a CPU long enough.
 const LONGEST_CONTEXT: usize = 8_192;
+
+/// The longest that loading a model may take.
+const LONGEST_LOAD: Duration = Duration::from_secs(600);
 
 /// A model in this process.
 pub struct Local {
@@ -63,6 +66,8 @@ struct Job {
 
 /// What it says.
 enum Heard {
+    /// The model is loaded, and this request's turn has come.
+    Begun,
     Piece(String),
     Done(Box<Result<Reply, Error>>),
 }
@@ -146,6 +151,7 @@ fn serve(name: &str, files: &LocalFiles, source: Source, tokens: Tokens, context
         {
             loaded = Some(Mind::load(files, source, tokens, context).map_err(|trouble| told(&files.model, &trouble)));
         }
+        let _ = job.out.send(Heard::Begun);
         let result = match &mut loaded {
             Some(Ok(mind)) => {
                 let out = job.out.clone();
@@ -193,10 +199,20 @@ impl Model for Local {
             self.work.send(job).map_err(|_| gone())?;
             let timeout =
                 || Error::Timeout { model: self.name.clone(), after: request.timeout, waiting_for: Wait::End };
+            let reply = async {
+                // Loading a model, the first time even more so, takes longer than a reply may; it is no part of the reply.
+                let begun = tokio::time::timeout(request.timeout.max(LONGEST_LOAD), heard.recv()).await;
+                if begun.map_err(|_| timeout())?.is_none() {
+                    return Err(gone());
+                }
+                match tokio::time::timeout(request.timeout, listen(&mut heard, watch)).await {
+                    Ok(done) => done.unwrap_or_else(|| Err(gone())),
+                    Err(_) => Err(timeout()),
+                }
+            };
             tokio::select! {
                 () = cancel.cancelled() => Err(Error::Cancelled),
-                () = tokio::time::sleep(request.timeout) => Err(timeout()),
-                done = listen(&mut heard, watch) => done.unwrap_or_else(|| Err(gone())),
+                reply = reply => reply,
             }
         })
     }
@@ -212,6 +228,7 @@ async fn listen(
 ) -> Option<Result<Reply, Error>> {
     while let Some(said) = heard.recv().await {
         match said {
+            Heard::Begun => {}
             Heard::Piece(piece) => watch(&piece),
             Heard::Done(result) => return Some(*result),
         }

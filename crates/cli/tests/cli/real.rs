@@ -31,3 +31,48 @@ fn a05_three_questions_go_through_a_real_model() {
         assert_eq!(place.run(&["trace", id]).code, 0);
     }
 }
+
+/// The model that `./test` or an earlier pull has put into the user's own cache.
+fn pulled() -> Option<std::path::PathBuf> {
+    let cache = querymend_model::Cache::of_the_user()?;
+    let file = cache.models().join("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
+    file.is_file().then(|| cache.folder().to_path_buf())
+}
+
+/// Nothing is configured, no key is set and the network is cut: the model that was pulled is found, and answers.
+#[test]
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn f07_a_question_is_answered_with_nothing_configured_and_no_network() {
+    let Some(cache) = pulled() else {
+        eprintln!("skipped: no model was pulled, so there is none to run");
+        return;
+    };
+    let place = Place::with_demo();
+    place.alone("");
+    let apart = std::process::Command::new("unshare").args(["-rn", "true"]).output().is_ok_and(|o| o.status.success());
+    let plain = place.command(&["ask", "How many customers are there?", "--db", "shop.db", "--format", "json"]);
+    let mut command = if apart {
+        // The same command, in a network of its own in which there is nothing.
+        let mut command = std::process::Command::new("unshare");
+        command.arg("-rn").arg(plain.get_program()).args(plain.get_args());
+        for (name, value) in plain.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(folder) = plain.get_current_dir() {
+            command.current_dir(folder);
+        }
+        command
+    } else {
+        plain
+    };
+    let ended = command.env("QUERYMEND_CACHE", cache).output().unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{stderr}");
+    assert!(stderr.contains("no model is named; local:qwen2.5-coder-"), "{stderr}");
+    let answer: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(answer["status"], "answered", "{answer}");
+    assert_eq!(answer["rows"]["rows"].as_array().unwrap().len(), 1, "{answer}");
+}
