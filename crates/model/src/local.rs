@@ -136,6 +136,7 @@ fn told(path: &Path, trouble: &Trouble) -> Error {
             "use a model of the llama, qwen2 or qwen3 family, or serve it with llama.cpp or Ollama"
         }
         Trouble::Misfit(_) => "use the adapter with the model that it was trained for",
+        Trouble::TooLong(_) => "ask a shorter question, or use a model that reads more",
         Trouble::Arithmetic(_) => "use another model file",
     };
     Error::configuration(format!("the model {} cannot be used: {trouble}", path.display()), hint)

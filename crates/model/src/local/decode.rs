@@ -67,7 +67,7 @@ impl Mind {
         self.write(name, request, watch, dropped).map_err(|broken| match broken {
             Broken::Dropped => Error::Cancelled,
             Broken::Late => Error::Timeout { model: name.to_owned(), after: request.timeout, waiting_for: Wait::End },
-            Broken::Trouble(Trouble::NotGguf(what)) => Error::ContextTooLong { model: name.to_owned(), message: what },
+            Broken::Trouble(Trouble::TooLong(what)) => Error::ContextTooLong { model: name.to_owned(), message: what },
             Broken::Trouble(trouble) => Error::BadResponse { model: name.to_owned(), message: trouble.to_string() },
         })
     }
@@ -92,7 +92,7 @@ impl Mind {
         let prompt = self.tokens.conversation(&request.messages)?;
         if prompt.is_empty() || prompt.len() + 16 > self.context {
             let message = format!("it has {} tokens, and {} fit", prompt.len(), self.context);
-            return Err(Broken::Trouble(Trouble::NotGguf(message)));
+            return Err(Broken::Trouble(Trouble::TooLong(message)));
         }
         let mut kept = self.recall(&prompt);
         let read = self.read(&mut kept, &prompt, &check);

@@ -9,6 +9,8 @@ pub(super) enum Trouble {
     NotGguf(String),
     #[error("models of the family `{0}` cannot be run here")]
     OtherFamily(String),
+    #[error("{0}")]
+    TooLong(String),
     #[error("the adapter does not fit the model: {0}")]
     Misfit(String),
     #[error("{0}")]

@@ -15,8 +15,8 @@ use super::adapter::Adapter;
 use super::trouble::Trouble;
 
 /// The block of numbers that the fast kernels take at a time. Rows are filled up with zeros to a multiple of it: the 0.5B
-/// model of the Qwen family has rows of 896 numbers, and multiplying 1024 with the fast kernel takes a fifth of the time
-/// that 896 take with the general one.
+/// model of the Qwen family has rows of 896 numbers. Filled up to 1024 it reads prompts four to five times as fast, and writes
+/// half as fast again.
 const BLOCK: usize = 256;
 
 /// The families of models whose arithmetic is known here.
