@@ -15,6 +15,8 @@ const ENTER: &str = "\r";
 const TAB: &str = "\t";
 const UP: &str = "\u{1b}[A";
 const CTRL_C: &str = "\u{3}";
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A terminal with the command in it.
 struct Terminal {
@@ -78,7 +80,7 @@ impl Terminal {
                 self.shown += at + words.len();
                 return;
             }
-            assert!(began.elapsed() < Duration::from_secs(30), "no `{words}` in: {}", &text[self.shown..]);
+            assert!(began.elapsed() < PATIENCE, "no `{words}` in: {}", &text[self.shown..]);
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -101,7 +103,7 @@ impl Terminal {
         let began = Instant::now();
         while self.session.get_process().status().is_ok_and(|status| status == WaitStatus::StillAlive) {
             self.read();
-            assert!(began.elapsed() < Duration::from_secs(30), "it does not end: {}", self.text());
+            assert!(began.elapsed() < PATIENCE, "it does not end: {}", self.text());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -173,15 +175,19 @@ fn ctrl_c_stops_a_question_and_leaves_the_conversation() {
     }));
     let mut terminal = Terminal::chat(&place, &server);
     terminal.say("Count the customers", "60\n");
-    // In the middle of a line it throws the line away.
+    // In the middle of a line it throws the line away. What is typed before the next prompt is thrown away with it.
     terminal.press("never sent");
+    terminal.wait_for("never sent");
     terminal.press(CTRL_C);
+    terminal.wait_for("\n");
     terminal.wait_for("? ");
     // While a question is under way it stops that.
     terminal.press("Now hang");
     terminal.press(ENTER);
+    let began = Instant::now();
     while server.heard().len() < 2 {
         terminal.read();
+        assert!(began.elapsed() < PATIENCE, "the question is not asked: {}", terminal.text());
         std::thread::sleep(Duration::from_millis(5));
     }
     terminal.press(CTRL_C);

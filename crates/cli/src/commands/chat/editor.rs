@@ -18,6 +18,8 @@ use crate::state;
 /// Lines of earlier chats that can be had again.
 const REMEMBERED: usize = 1_000;
 const MENU: &str = "names";
+/// How often a terminal that did not answer is asked again.
+const ASKED_AGAIN: usize = 3;
 
 /// A person's terminal.
 pub struct Editor {
@@ -48,9 +50,15 @@ impl Editor {
         Self { reedline }
     }
 
-    /// Waits for the next line.
+    /// Waits for the next line. A terminal that is slow to say where its cursor is, is asked again.
     pub fn next(&mut self) -> Result<Next, Failure> {
-        match self.reedline.read_line(&Mark) {
+        let mut read = self.reedline.read_line(&Mark);
+        for _ in 0..ASKED_AGAIN {
+            if read.is_err() {
+                read = self.reedline.read_line(&Mark);
+            }
+        }
+        match read {
             Ok(Signal::Success(text)) => Ok(Next::Line(text.replace("\\\n", "\n"))),
             Ok(Signal::CtrlD) => Ok(Next::Left),
             Ok(_) => Ok(Next::Again),
