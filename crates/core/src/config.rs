@@ -33,7 +33,7 @@ use crate::guard::{BreakerSettings, Budget};
 use crate::retry::RetryPolicy;
 
 pub use error::ConfigError;
-pub use sections::{BudgetSection, LimitsSection, SelfCorrection, Trace};
+pub use sections::{BudgetSection, LimitsSection, MemorySection, SelfCorrection, Trace};
 
 /// Everything that can be set. `docs/config.md` describes it for users.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,6 +68,8 @@ pub struct Config {
     pub providers: Option<PathBuf>,
     /// A file with more models that can be pulled and run on this machine.
     pub models: Option<PathBuf>,
+    /// What is remembered of answers.
+    pub memory: MemorySection,
     /// What is kept of past runs.
     pub trace: Trace,
 }
@@ -88,6 +90,7 @@ impl Default for Config {
             temperature: 0.0,
             providers: None,
             models: None,
+            memory: MemorySection::default(),
             trace: Trace::default(),
         }
     }
@@ -115,6 +118,9 @@ impl Config {
         if let Some(folder) = file.parent() {
             for path in [&mut config.providers, &mut config.models, &mut config.trace.folder].into_iter().flatten() {
                 *path = folder.join(&*path);
+            }
+            if let Some(store) = config.memory.store.as_mut().filter(|store| !store.contains("://")) {
+                *store = folder.join(&*store).to_string_lossy().into_owned();
             }
         }
         Ok(config)

@@ -17,9 +17,10 @@ use crate::config::Config;
 use crate::context::Tables;
 use crate::event::{Answer, Cost, Event, Problem, ProblemCode};
 use crate::guard::{Breakers, GuardedEngine, GuardedModel, Open};
+use crate::memory::{self, Memory, Recalled};
 use crate::prompts;
 use crate::records::ErrorRecords;
-use crate::run::{Ask, Draft, Hindrance, Outcome, Run, Settings, Step};
+use crate::run::{Ask, Draft, Gathered, Hindrance, Outcome, Run, Settings, Step};
 use crate::session::Session;
 use crate::trace;
 
@@ -64,6 +65,7 @@ pub struct Querymend {
     records: ErrorRecords,
     policy: Arc<Policy>,
     tables: OnceCell<Arc<Tables>>,
+    memory: Option<Memory>,
 }
 
 impl Querymend {
@@ -84,7 +86,19 @@ impl Querymend {
             records: ErrorRecords::default(),
             policy,
             tables: OnceCell::new(),
+            memory: None,
         }
+    }
+
+    /// With a memory of what was asked before.
+    pub fn with_memory(mut self, memory: Memory) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
+    /// What is remembered of the database, where anything is.
+    pub fn memory(&self) -> Option<&Memory> {
+        self.memory.as_ref()
     }
 
     /// How it is set.
@@ -140,12 +154,19 @@ impl Querymend {
         let began = Instant::now();
         // The words of the question, and what is known besides it, tell candidates apart.
         let words = format!("{} {}", ask.question, ask.evidence.as_deref().unwrap_or_default());
-        let mut driver = Driver { querymend: self, words, local: None, cancel };
+        let alone = ask.earlier.is_empty() || !memory::refers_back(&ask.question);
+        let question = ask.question.clone();
+        let mut driver = Driver { querymend: self, question, alone, words, local: None, cancel };
         let budget = settings.budget.clone();
         let mut run = Run::new(ask, settings);
         loop {
             run.events().iter().for_each(&mut *tell);
             if let Some(answer) = run.take_answer() {
+                if let Some(memory) = &self.memory
+                    && let Err(error) = memory.note(&answer, run.stale()).await
+                {
+                    tracing::warn!("memory cannot be written: {error}");
+                }
                 return answer;
             }
             let left = budget.time_left(began.elapsed());
@@ -191,6 +212,9 @@ impl Querymend {
 
 struct Driver<'d> {
     querymend: &'d Querymend,
+    question: String,
+    /// The question can be understood without those before it.
+    alone: bool,
     words: String,
     local: Option<Local>,
     cancel: &'d Cancel,
@@ -202,7 +226,7 @@ impl Driver<'_> {
             return self.cancelled(step);
         }
         match step {
-            Step::Gather => Outcome::Gathered(self.querymend.tables().await.cloned().map_err(engine_trouble)),
+            Step::Gather => Outcome::Gathered(self.gather().await),
             Step::Complete { messages, temperature, sql } => {
                 let mut request = Request::new(messages.clone()).temperature(*temperature);
                 request.sql = *sql;
@@ -233,6 +257,15 @@ impl Driver<'_> {
             Step::Look(_) => Outcome::Looked(Err(Hindrance::Cancelled)),
             Step::Execute(_) | Step::Done => Outcome::Executed(Err(Hindrance::Cancelled)),
         }
+    }
+
+    async fn gather(&self) -> Result<Gathered, Hindrance> {
+        let tables = Arc::clone(self.querymend.tables().await.map_err(engine_trouble)?);
+        let recalled = match &self.querymend.memory {
+            Some(memory) => memory.recall(&self.question, self.alone).await,
+            None => Recalled::default(),
+        };
+        Ok(Gathered { tables, recalled })
     }
 
     /// The database that queries are put to now: the fetched rows, once there are any.

@@ -61,6 +61,20 @@ pub enum Event {
         /// How many there are in all.
         of: usize,
     },
+    /// Memory was asked.
+    Recalled {
+        /// The example whose query is tried instead of asking a model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        known: Option<String>,
+        /// The examples that the model is shown.
+        examples: Vec<Shown>,
+        /// Examples that do not fit the tables any more.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        stale: Vec<String>,
+        /// Why memory could not be asked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        trouble: Option<String>,
+    },
     /// The model wrote a piece of text.
     Text {
         /// The piece.
@@ -155,6 +169,17 @@ pub enum Event {
         /// How it ended.
         answer: Box<Answer>,
     },
+}
+
+/// An example that a model is shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Shown {
+    /// By which it is known.
+    pub id: String,
+    /// Its question.
+    pub question: String,
+    /// How like that is to the question that is asked: 1 is the same.
+    pub similarity: f32,
 }
 
 /// One thing that a model is told about its query.
@@ -406,6 +431,12 @@ pub struct Answer {
     pub attempts: Vec<Attempt>,
     /// Every correction.
     pub corrections: Vec<Correction>,
+    /// The examples that the model was shown, by their ids in memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
+    /// The example that it was answered from, without a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<String>,
     /// What a person can choose from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,

@@ -39,6 +39,8 @@ pub struct Draft<'d> {
     pub schema: &'d str,
     /// What is known besides the question.
     pub evidence: Option<&'d str>,
+    /// Questions that are like this one, with their queries, the likest first.
+    pub examples: &'d [(String, String)],
     /// Questions of the same conversation, with the queries that answered them, oldest first.
     pub earlier: &'d [(String, String)],
     /// The question.
@@ -47,10 +49,9 @@ pub struct Draft<'d> {
 
 /// The first question to the model.
 pub fn draft(variant: &Variant, draft: &Draft<'_>) -> Vec<Message> {
-    let mut earlier = String::new();
-    for (question, sql) in draft.earlier {
-        earlier.push_str(&format!("Question: {question}\n{sql}\n\n"));
-    }
+    // The likest stands last: what was read last weighs most.
+    let examples: String = draft.examples.iter().rev().map(pair).collect();
+    let earlier: String = draft.earlier.iter().map(pair).collect();
     conversation(
         variant.draft,
         &[
@@ -58,10 +59,15 @@ pub fn draft(variant: &Variant, draft: &Draft<'_>) -> Vec<Message> {
             ("schema", draft.schema),
             ("notes", &paragraph(draft.notes)),
             ("evidence", &paragraph(draft.evidence.unwrap_or(""))),
+            ("examples", &examples),
             ("earlier", &earlier),
             ("question", draft.question),
         ],
     )
+}
+
+fn pair((question, sql): &(String, String)) -> String {
+    format!("Question: {question}\n{sql}\n\n")
 }
 
 /// The longest that what is told besides the query and the engine's own words may be: under a hundred tokens.

@@ -9,6 +9,7 @@
 //! ```
 
 mod finish;
+mod recall;
 mod settle;
 mod steps;
 
@@ -24,6 +25,7 @@ use querymend_sql::{Applied, Approved, Dialect, EngineError, Finding, Policy, Re
 use crate::context::Tables;
 use crate::event::{Answer, Attempt, Correction, Cost, Event, Problem, Stop};
 use crate::guard::Budget;
+use crate::memory::Recalled;
 use crate::prompts::Variant;
 use crate::retry::RetryPolicy;
 use crate::strategies::Trouble;
@@ -39,6 +41,8 @@ pub struct Ask {
     pub earlier: Vec<(String, String)>,
     /// How many questions of the conversation came before.
     pub turn: u32,
+    /// A model is asked, even if the same question was answered before.
+    pub fresh: bool,
 }
 
 /// What a run keeps to.
@@ -73,7 +77,7 @@ pub struct Settings {
 /// What is to be done next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Read the tables.
+    /// Read the tables, and what is remembered of them.
     Gather,
     /// Ask the model.
     Complete {
@@ -99,6 +103,15 @@ pub enum Step {
     Fetch(Vec<(String, Approved)>),
     /// It is over.
     Done,
+}
+
+/// What is known before a model is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Gathered {
+    /// The tables.
+    pub tables: Arc<Tables>,
+    /// What memory has for the question.
+    pub recalled: Recalled,
 }
 
 /// What a model wrote.
@@ -127,7 +140,7 @@ pub enum Hindrance {
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// Of [`Step::Gather`].
-    Gathered(Result<Arc<Tables>, Hindrance>),
+    Gathered(Result<Gathered, Hindrance>),
     /// Of [`Step::Complete`].
     Completed(Result<Draft, Hindrance>),
     /// Of [`Step::Mend`].
@@ -143,6 +156,8 @@ pub enum Outcome {
 /// What the model is asked for just now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
+    /// Nothing: a query that was remembered is tried.
+    Recall,
     Draft,
     Chat,
     Analysis,
@@ -156,6 +171,12 @@ pub struct Run {
     schema: Arc<Schema>,
     dialect: &'static Dialect,
     shown: Vec<String>,
+    /// The examples that the model is shown, by their ids.
+    examples: Vec<String>,
+    /// The example whose query is sent instead of asking a model.
+    remembered: Option<String>,
+    /// Examples that do not fit the tables any more.
+    stale: Vec<String>,
     step: Step,
     purpose: Purpose,
     conversation: Vec<Message>,
@@ -205,6 +226,8 @@ struct Counts {
     corrections: u32,
 }
 
+pub(crate) use steps::is_empty;
+
 /// The longest question that is taken on, in bytes.
 pub const LONGEST_QUESTION: usize = 100_000;
 
@@ -215,6 +238,9 @@ impl Run {
             schema: Arc::default(),
             dialect: settings.dialect,
             shown: Vec::new(),
+            examples: Vec::new(),
+            remembered: None,
+            stale: Vec::new(),
             step: Step::Gather,
             purpose: Purpose::Draft,
             conversation: Vec::new(),
@@ -261,6 +287,11 @@ impl Run {
     /// The same, taken out of the run.
     pub fn take_answer(&mut self) -> Option<Answer> {
         self.answer.take().map(|answer| *answer)
+    }
+
+    /// Examples of memory that turned out not to fit the tables any more, by their ids.
+    pub fn stale(&self) -> &[String] {
+        &self.stale
     }
 
     /// The attempt that is under way, from 1. It never exceeds the most that are allowed.

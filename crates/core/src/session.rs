@@ -4,6 +4,7 @@ use querymend_sql::ErrorType;
 
 use crate::drive::{Cancel, Querymend};
 use crate::event::{Answer, Confidence, Event, Status};
+use crate::memory::{Captured, is_complaint, refers_back};
 use crate::records::{Analysis, Failure, SqlCorrection};
 use crate::run::Ask;
 use crate::trace;
@@ -16,11 +17,13 @@ pub struct Session<'q> {
     querymend: &'q Querymend,
     id: String,
     turns: Vec<Answer>,
+    /// The last answer, until the next message says what to think of it.
+    pending: Option<Answer>,
 }
 
 impl<'q> Session<'q> {
     pub(crate) fn new(querymend: &'q Querymend) -> Self {
-        Self { querymend, id: trace::id(), turns: Vec::new() }
+        Self { querymend, id: trace::id(), turns: Vec::new(), pending: None }
     }
 
     /// By which its errors are recorded.
@@ -36,12 +39,14 @@ impl<'q> Session<'q> {
     /// Forgets what was said.
     pub fn reset(&mut self) {
         self.turns.clear();
+        self.pending = None;
         self.querymend.records().clear(&self.id);
     }
 
     /// Asks a question that may refer to what was said before. A question that is cancelled or fails is one
     /// of its turns, but later questions are not shown it.
     pub async fn ask(&mut self, question: &str, tell: &mut (dyn FnMut(&Event) + Send), cancel: &Cancel) -> &Answer {
+        self.hear(question).await;
         let answered = self.turns.iter().filter(|t| t.status == Status::Answered);
         let mut earlier: Vec<(String, String)> =
             answered.filter_map(|t| Some((t.question.clone(), t.sql.clone()?))).collect();
@@ -49,8 +54,29 @@ impl<'q> Session<'q> {
         let ask = Ask { question: question.to_string(), earlier, turn: self.turns.len() as u32, ..Ask::default() };
         let answer = self.querymend.ask_with(ask, tell, cancel).await;
         self.record(&answer);
+        let alone = self.turns.is_empty() || !refers_back(question);
+        self.pending = (answer.status == Status::Answered && alone).then(|| answer.clone());
         self.turns.push(answer);
         &self.turns[self.turns.len() - 1]
+    }
+
+    /// Takes the next message as a word on the answer before it: a complaint, or nothing against it. Gives back what became of
+    /// that answer in memory. [`Session::ask`] does so by itself.
+    pub async fn hear(&mut self, message: &str) -> Option<Captured> {
+        let (memory, answer) = (self.querymend.memory()?, self.pending.take()?);
+        let heard = if is_complaint(message) {
+            memory.complain(&answer).await.map(|()| Captured::No)
+        } else if self.querymend.config().memory.capture {
+            memory.capture(&answer).await
+        } else {
+            Ok(Captured::No)
+        };
+        heard.inspect_err(|error| tracing::warn!("memory cannot be written: {error}")).ok()
+    }
+
+    /// Takes the last answer out of the conversation's reach: a person said what is to become of it.
+    pub fn settled(&mut self) {
+        self.pending = None;
     }
 
     /// What went wrong is kept until a question of the conversation is answered.

@@ -12,6 +12,13 @@ pub fn log(event: &Event) {
         }
         Event::Stage { stage, attempt } => debug!(?stage, attempt, "stage"),
         Event::Linked { tables, of } => debug!(shown = tables.len(), of, "tables linked, once for all attempts"),
+        Event::Recalled { known, examples, stale, trouble } => {
+            let known = known.is_some();
+            debug!(known, shown = examples.len(), stale = stale.len(), "memory asked");
+            if let Some(trouble) = trouble {
+                warn!(trouble, "memory cannot be asked");
+            }
+        }
         Event::Text { .. } => {}
         Event::Drafted { attempt, text, usage } => {
             debug!(attempt, bytes = text.len(), input = usage.input_tokens, output = usage.output_tokens, "drafted");

@@ -14,10 +14,12 @@ use proptest::strategy::ValueTree;
 use querymend::context::Tables;
 use querymend::event::Cost;
 use querymend::guard::Budget;
+use querymend::memory::Recalled;
 use querymend::prompts::VARIANTS;
 use querymend::retry::{RetryPolicy, RetryRule, RetryStrategy};
-use querymend::run::{Draft, Hindrance, Outcome, Run, Settings, Step};
+use querymend::run::{Draft, Gathered, Hindrance, Outcome, Run, Settings, Step};
 use querymend::{Answer, Ask, Event, Problem, ProblemCode, Status, Stop};
+use querymend_memory::{Example, Found};
 use querymend_sql::dialect::SQLITE;
 use querymend_sql::{
     Applicability, Applied, Cell, Context, EngineError, ErrorType, Policy, Repair, Request, Rows, Schema, Stated,
@@ -117,6 +119,8 @@ enum Runs {
 struct World {
     question: &'static str,
     gathers: Option<Fate>,
+    /// What memory has: a query that answered the question before, and one that is shown.
+    remembers: (Option<&'static str>, Option<&'static str>),
     says: Vec<Says>,
     mends: Vec<Mends>,
     runs: Vec<Runs>,
@@ -201,15 +205,18 @@ fn world() -> impl Strategy<Value = World> {
         prop_oneof![3 => Just(120_000u64), 1 => 1..4_000u64],
         prop::collection::vec(rule(), 0..3),
     );
+    let remembered = || prop_oneof![2 => Just(None), 1 => select(DRAFTS).prop_map(Some)];
     let mostly = || prop_oneof![4 => Just(true), 1 => Just(false)];
     let flags = (mostly(), mostly(), mostly(), any::<bool>(), any::<bool>(), any::<bool>());
-    (fates, bounds, flags).prop_map(|(fates, bounds, flags)| {
+    let remembers = (remembered(), remembered());
+    (fates, bounds, flags, remembers).prop_map(|(fates, bounds, flags, remembers)| {
         let (question, gathers, says, mends, runs, looks, absent, fetches) = fates;
         let (step_ms, max_attempts, max_tokens, max_time_ms, rules) = bounds;
         let (correction, preflight, fallback, ask_user, denied, strays) = flags;
         World {
             question,
             gathers,
+            remembers,
             says,
             mends,
             runs,
@@ -232,6 +239,18 @@ fn world() -> impl Strategy<Value = World> {
 }
 
 impl World {
+    fn recalled(&self) -> Recalled {
+        let example = |sql: &str| Example::new(self.question, sql, "shop", "sqlite");
+        let found = |sql: &str| Found { example: example(sql), similarity: 0.9, score: 0.9 };
+        let (known, shown) = self.remembers;
+        Recalled {
+            known: known.map(example),
+            examples: shown.into_iter().map(found).collect(),
+            database: Some("shop".into()),
+            trouble: None,
+        }
+    }
+
     fn settings(&self) -> Settings {
         let mut retry = RetryPolicy::default();
         for (kind, rule) in &self.rules {
@@ -322,7 +341,10 @@ fn play(world: &World) -> Result<Log, TestCaseError> {
         let outcome = match &step {
             Step::Gather => Outcome::Gathered(match world.gathers {
                 Some(fate) => Err(hindrance(fate)),
-                None => Ok(Arc::new(Tables::new(SHOP.clone(), &SQLITE, &settings.policy))),
+                None => {
+                    let tables = Arc::new(Tables::new(SHOP.clone(), &SQLITE, &settings.policy));
+                    Ok(Gathered { tables, recalled: world.recalled() })
+                }
             }),
             Step::Complete { messages, .. } => {
                 let spent = settings.budget.spent(&cost, now - Duration::from_millis(world.step_ms));
@@ -398,6 +420,7 @@ fn plain() -> World {
     World {
         question: QUESTIONS[0],
         gathers: None,
+        remembers: (None, None),
         says: vec![Says::Draft(DRAFTS[0], 1)],
         mends: vec![Mends::Honestly],
         runs: vec![Runs::Rows(1)],
@@ -422,7 +445,7 @@ fn plain() -> World {
 fn strays(run: &mut Run, step: &Step, now: Duration) -> Result<(), TestCaseError> {
     let (attempt, later) = (run.attempt(), now + Duration::from_secs(3_600));
     for stray in [
-        Outcome::Gathered(Ok(Arc::default())),
+        Outcome::Gathered(Ok(Gathered::default())),
         Outcome::Completed(Ok(Draft { text: DRAFTS[0].into(), cost: Cost::default() })),
         Outcome::Mended(Err(Hindrance::Cancelled)),
         Outcome::Executed(Ok(rows(1))),
@@ -544,6 +567,12 @@ fn check(world: &World, log: &Log) -> Result<(), TestCaseError> {
                 fell_back += 1;
                 prop_assert!(!tables.is_empty() && world.fallback && world.correction);
             }
+            Event::Recalled { examples, known, .. } => {
+                prop_assert!(examples.len() <= 1 && (known.is_some() == world.remembers.0.is_some()));
+                for shown in examples {
+                    prop_assert!(log.model_calls == 0 || answer.examples.contains(&shown.id));
+                }
+            }
             Event::Linked { .. } | Event::Started { .. } | Event::Text { .. } | Event::Finished { .. } => {}
         }
     }
@@ -552,10 +581,14 @@ fn check(world: &World, log: &Log) -> Result<(), TestCaseError> {
     let linked = events.iter().filter(|e| matches!(e, Event::Linked { .. })).count();
     prop_assert!(linked <= 1, "linked {linked} times");
     if !world.correction {
-        prop_assert!(retries == 0 && log.sent.len() <= 1);
+        prop_assert!(retries == 0 && log.sent.len() <= 1 + usize::from(world.remembers.0.is_some()));
     }
 
-    let attempts: Vec<(u32, &str)> = answer.attempts.iter().map(|a| (a.number, a.sql.as_str())).collect();
+    let drafts = answer.attempts.iter().filter(|a| a.strategy != "memory");
+    let attempts: Vec<(u32, &str)> = drafts.map(|a| (a.number, a.sql.as_str())).collect();
+    if answer.remembered.is_some() {
+        prop_assert!(log.model_calls == 0 && answer.status == Status::Answered && answer.attempts.len() == 1);
+    }
     prop_assert_eq!(attempts, reviewed);
     let calls = (answer.metadata.llm_calls, answer.metadata.tool_executions);
     prop_assert_eq!(calls, (log.model_calls, log.sent.len() as u32 + log.fetches));

@@ -37,8 +37,8 @@ pub trait ExampleStore: Send + Sync {
     /// How many fit.
     fn count<'a>(&'a self, filter: &'a Filter) -> Answer<'a, usize>;
 
-    /// Changes what is known of an example; `false` if there is none with this id.
-    fn change<'a>(&'a self, id: &'a str, change: Change) -> Answer<'a, bool>;
+    /// Changes what is known of examples, all of it or nothing; gives back how many there were with these ids.
+    fn change<'a>(&'a self, changes: &'a [(&'a str, Change)]) -> Answer<'a, usize>;
 
     /// Forgets examples; gives back how many were there.
     fn remove<'a>(&'a self, ids: &'a [&'a str]) -> Answer<'a, usize>;

@@ -10,6 +10,7 @@ use super::secret;
 use crate::guard::Budget;
 
 const THRESHOLD: RangeInclusive<u32> = 1..=1000;
+const EXAMPLES: RangeInclusive<usize> = 0..=20;
 const TEMPERATURE: RangeInclusive<f32> = 0.0..=2.0;
 
 /// Says the range where the value is out of it.
@@ -75,6 +76,10 @@ pub(crate) fn success_threshold<'de, D: Deserializer<'de>>(deserializer: D) -> R
     read(deserializer, |value| check_threshold("success_threshold", value))
 }
 
+pub(super) fn examples<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    read(deserializer, |value| check("examples", value, &EXAMPLES))
+}
+
 pub(super) fn temperature<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
     read(deserializer, check_temperature)
 }
@@ -97,6 +102,10 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize,
 
 pub(super) fn memory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     read(deserializer, |value| positive("memory", value))
+}
+
+pub(super) fn store<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    read(deserializer, |value| check_secret("store", value))
 }
 
 pub(super) fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {

@@ -84,6 +84,32 @@ impl From<Limits> for LimitsSection {
     }
 }
 
+/// What is remembered of answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MemorySection {
+    /// Off, nothing is recalled and nothing kept.
+    pub enabled: bool,
+    /// Where it is kept: a file, or the address of a server.
+    #[serde(deserialize_with = "range::store")]
+    pub store: Option<String>,
+    /// How many examples a model is shown: 0 to 20.
+    #[serde(deserialize_with = "range::examples")]
+    pub examples: usize,
+    /// Examples of other databases are shown too.
+    pub others: bool,
+    /// Answers that nobody complained about are kept.
+    pub capture: bool,
+    /// What makes questions comparable, such as `static` or `openai:text-embedding-3-small`.
+    pub embedder: String,
+}
+
+impl Default for MemorySection {
+    fn default() -> Self {
+        Self { enabled: true, store: None, examples: 5, others: false, capture: true, embedder: "static".to_owned() }
+    }
+}
+
 /// What is kept of past runs. A trace holds questions, queries and models' texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -102,6 +102,9 @@ impl Run {
             warnings: Vec::new(),
             attempts: self.attempts.clone(),
             corrections: self.corrections.clone(),
+            // Where no model was asked, none was shown anything.
+            examples: if self.remembered.is_some() { Vec::new() } else { self.examples.clone() },
+            remembered: self.remembered.clone().filter(|_| status == Status::Answered),
             choices: Vec::new(),
             fallback: self.fell_back.is_some() && status == Status::Answered,
             problem: None,
@@ -134,6 +137,9 @@ impl Run {
     /// docs/evaluation.md has the share of right answers behind each.
     fn confidence(&self, rows: &Rows) -> (Confidence, Vec<String>) {
         let mut doubts: Vec<(Confidence, String)> = Vec::new();
+        if self.remembered.is_some() {
+            doubts.push((Confidence::High, "the same question was answered by this query before".into()));
+        }
         if self.fell_back.is_some() {
             doubts.push((Confidence::Low, "the rows were fetched plainly and analysed here".into()));
         }
@@ -162,7 +168,8 @@ impl Run {
             doubts.push((Confidence::Medium, "there are more rows than are shown".into()));
         }
         // A query without any fault may still ask something else, the sooner the more is put together in it.
-        let Shape { joins, nested, groups } = self.current.shape;
+        let Shape { joins, nested, groups } =
+            if self.remembered.is_some() { Shape::default() } else { self.current.shape };
         if joins && nested {
             doubts.push((Confidence::Low, "it joins tables around queries within it".into()));
         } else if joins {

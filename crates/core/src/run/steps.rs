@@ -9,7 +9,7 @@ use querymend_sql::{
     Status as Mending, Verdict, classify, dialect, diff, is_wrapping, review,
 };
 
-use super::{Current, Draft, Hindrance, LONGEST_QUESTION, Purpose, Run, Settings, Step};
+use super::{Current, Draft, Gathered, Hindrance, LONGEST_QUESTION, Purpose, Run, Settings, Step};
 use crate::context::{self, Tables};
 use crate::event::{Attempt, Event, Problem, ProblemCode, Stage, Stop};
 use crate::prompts;
@@ -43,9 +43,9 @@ impl Run {
         self.events.push(Event::Stage { stage, attempt: self.attempt });
     }
 
-    pub(super) fn gathered(&mut self, result: Result<Arc<Tables>, Hindrance>) {
-        let known = match result {
-            Ok(known) => known,
+    pub(super) fn gathered(&mut self, result: Result<Gathered, Hindrance>) {
+        let Gathered { tables: known, recalled } = match result {
+            Ok(gathered) => gathered,
             Err(hindrance) => return self.hindered(hindrance),
         };
         self.schema = Arc::clone(known.schema());
@@ -56,6 +56,7 @@ impl Run {
             self.purpose = Purpose::Chat;
             return self.complete();
         }
+        let examples = self.fitting(&recalled);
         let Settings { schema_bytes, variant, .. } = &self.settings;
         let linked = known.link(&self.ask.question, *schema_bytes);
         let draft = prompts::Draft {
@@ -63,13 +64,16 @@ impl Run {
             notes: self.dialect.notes,
             schema: &linked.text,
             evidence: self.ask.evidence.as_deref(),
+            examples: &examples,
             earlier: &self.ask.earlier,
             question: &self.ask.question,
         };
         self.conversation = prompts::draft(variant, &draft);
         self.events.push(Event::Linked { tables: linked.tables.clone(), of: linked.of });
         self.shown = linked.tables;
-        self.complete();
+        if !self.remember(recalled) {
+            self.complete();
+        }
     }
 
     /// Asks the model, unless the budget is spent.
@@ -100,7 +104,7 @@ impl Run {
         self.events.push(Event::Drafted { attempt: self.attempt, text, usage: draft.cost });
         match self.purpose {
             Purpose::Chat => self.talked(&draft.text),
-            Purpose::Draft | Purpose::Analysis => self.settle(draft.text),
+            Purpose::Recall | Purpose::Draft | Purpose::Analysis => self.settle(draft.text),
         }
     }
 
@@ -230,7 +234,7 @@ impl Run {
         fits.then_some((query, found))
     }
 
-    fn send(&mut self, query: Approved, found: Review) {
+    pub(super) fn send(&mut self, query: Approved, found: Review) {
         self.stage(Stage::ToolExecution);
         if query.sql() != self.current.sql {
             self.seen.insert(Tokens::of(query.sql(), self.dialect).identity().to_string());
@@ -249,6 +253,9 @@ impl Run {
         self.counts.database += 1;
         match result {
             Ok(rows) => self.got(rows),
+            Err(Hindrance::Rejected(_) | Hindrance::TimedOut(_)) if self.purpose == Purpose::Recall => {
+                self.misremembered()
+            }
             Err(Hindrance::Rejected(error)) => {
                 let classified = classify(self.dialect, &error);
                 self.events.push(Event::Rejected {
@@ -290,6 +297,7 @@ impl Run {
         }
         let nothing = is_empty(&rows);
         let looks = nothing && !self.current.stated.is_empty() && self.settings.correction && self.fell_back.is_none();
+        let looks = looks && self.remembered.is_none();
         if self.kept.is_some() && (nothing || !self.uses_shown_value()) {
             // It was asked again because nothing was found. Only a query that looks for a value that is there is better.
             return self.keep();
@@ -361,7 +369,7 @@ fn warnings(findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// No row, or one row of nothing but NULL and zero.
-pub(super) fn is_empty(rows: &Rows) -> bool {
+pub(crate) fn is_empty(rows: &Rows) -> bool {
     match rows.rows.as_slice() {
         [] => true,
         [row] => row.iter().all(|cell| matches!(cell, Cell::Null | Cell::Integer(0))),

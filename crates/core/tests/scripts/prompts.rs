@@ -28,6 +28,7 @@ fn every_prompt_reads_like_this() {
         notes: "Dates are text.",
         schema: "CREATE TABLE orders (id INTEGER);",
         evidence: Some("large means over 100"),
+        examples: &[],
         earlier: &earlier,
         question: "And how many large ones?",
     };
