@@ -4,6 +4,8 @@ use querymend_sql::diff::Change;
 use querymend_sql::{Applied, EngineError, ErrorType, Extracted, Finding, Rows};
 use serde::{Deserialize, Serialize};
 
+use crate::chart::Chart;
+
 /// What is being done just now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -416,6 +418,9 @@ pub struct Answer {
     /// The rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<Rows>,
+    /// The picture that fits the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chart: Option<Chart>,
     /// Words instead of rows, or beside them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,

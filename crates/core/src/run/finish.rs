@@ -4,6 +4,7 @@ use querymend_sql::{Applicability, ErrorType, Rows, Shape};
 
 use super::steps::is_empty;
 use super::{Run, Step};
+use crate::chart::Chart;
 use crate::event::{Answer, Confidence, Event, Metadata, Problem, ProblemCode, Stage, Status, Stop};
 use crate::strategies;
 
@@ -13,6 +14,7 @@ impl Run {
         let (confidence, reasons) = self.confidence(&rows);
         let answer = Answer {
             sql: Some(self.current.sql.clone()),
+            chart: Chart::of(&rows),
             rows: Some(rows),
             confidence,
             reasons,
@@ -95,6 +97,7 @@ impl Run {
             question: self.ask.question.clone(),
             sql: None,
             rows: None,
+            chart: None,
             text: None,
             confidence: Confidence::Low,
             reasons: Vec::new(),
