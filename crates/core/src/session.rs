@@ -46,12 +46,24 @@ impl<'q> Session<'q> {
     /// Asks a question that may refer to what was said before. A question that is cancelled or fails is one
     /// of its turns, but later questions are not shown it.
     pub async fn ask(&mut self, question: &str, tell: &mut (dyn FnMut(&Event) + Send), cancel: &Cancel) -> &Answer {
+        self.ask_again(question, false, tell, cancel).await
+    }
+
+    /// The same, and where `fresh` is set a model is asked even if the same question was answered before.
+    pub async fn ask_again(
+        &mut self,
+        question: &str,
+        fresh: bool,
+        tell: &mut (dyn FnMut(&Event) + Send),
+        cancel: &Cancel,
+    ) -> &Answer {
         self.hear(question).await;
         let answered = self.turns.iter().filter(|t| t.status == Status::Answered);
         let mut earlier: Vec<(String, String)> =
             answered.filter_map(|t| Some((t.question.clone(), t.sql.clone()?))).collect();
         earlier.drain(..earlier.len().saturating_sub(REMEMBERED));
-        let ask = Ask { question: question.to_string(), earlier, turn: self.turns.len() as u32, ..Ask::default() };
+        let ask =
+            Ask { question: question.to_string(), earlier, turn: self.turns.len() as u32, fresh, ..Ask::default() };
         let answer = self.querymend.ask_with(ask, tell, cancel).await;
         self.record(&answer);
         let alone = self.turns.is_empty() || !refers_back(question);

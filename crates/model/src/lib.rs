@@ -59,7 +59,7 @@ pub use probe::servers;
 pub use providers::{Known, Provider, Providers};
 pub use pull::{Progress, PullError, pull};
 pub use replay::{Recorder, Replay};
-pub use request::{Message, ModelLimits, Reply, Request, Role, Stopped, Usage};
+pub use request::{Message, ModelLimits, Names, Reply, Request, Role, Stopped, Usage};
 pub use retry::{Clock, Retry};
 pub use script::{Line, Script};
 pub use wire::Wire;

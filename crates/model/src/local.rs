@@ -7,6 +7,7 @@
 mod adapter;
 mod decode;
 mod forward;
+mod names;
 mod prepared;
 mod statement;
 mod tokens;

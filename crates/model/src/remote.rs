@@ -247,6 +247,7 @@ impl Remote {
         let listed = price(heard.input, self.known.input_price).zip(price(heard.output, self.known.output_price));
         let cost_usd = heard.cost_usd.or_else(|| listed.map(|(a, b)| a + b)).or(self.free.then_some(0.0));
         Ok(Reply {
+            more: Vec::new(),
             text: heard.text,
             usage: Usage { input: heard.input, output: heard.output, cost_usd },
             stopped,

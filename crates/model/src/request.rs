@@ -1,5 +1,7 @@
 //! What a model is asked, and what it replies.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -29,8 +31,46 @@ pub struct Request {
     /// hold it.
     #[serde(skip)]
     pub sql: bool,
+    /// The names that the SQL may use: a model that is run here is held to them. Servers are not told, and recordings do not
+    /// hold it.
+    #[serde(skip)]
+    pub names: Option<Arc<Names>>,
+    /// So many further texts are wanted, written more freely; those who cannot write several at once give none. Recordings do not
+    /// hold it.
+    #[serde(skip)]
+    pub more: u32,
     /// The longest that the whole request may take, tries included.
     pub timeout: Duration,
+}
+
+/// The tables and columns that a query may use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    /// In lower case: each table with its columns.
+    tables: BTreeMap<String, Vec<String>>,
+}
+
+impl Names {
+    /// From tables with their columns.
+    pub fn new<T: AsRef<str>, C: AsRef<str>>(tables: impl IntoIterator<Item = (T, Vec<C>)>) -> Self {
+        let lower = |(table, columns): (T, Vec<C>)| {
+            let columns = columns.iter().map(|column| column.as_ref().to_lowercase()).collect();
+            (table.as_ref().to_lowercase(), columns)
+        };
+        Self { tables: tables.into_iter().map(lower).collect() }
+    }
+
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
+    }
+
+    pub(crate) fn columns(&self, table: &str) -> Option<&Vec<String>> {
+        self.tables.get(table)
+    }
+
+    pub(crate) fn all_columns(&self) -> impl Iterator<Item = &str> {
+        self.tables.values().flatten().map(String::as_str)
+    }
 }
 
 impl Request {
@@ -44,6 +84,8 @@ impl Request {
             schema: None,
             stop: Vec::new(),
             sql: false,
+            names: None,
+            more: 0,
             timeout: Duration::from_secs(60),
         }
     }
@@ -145,6 +187,9 @@ impl Role {
 pub struct Reply {
     /// Its text, whole. It may be empty: some models stop at once.
     pub text: String,
+    /// Further texts, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<String>,
     /// What it took.
     pub usage: Usage,
     /// Why it ended.
@@ -156,7 +201,13 @@ pub struct Reply {
 impl Reply {
     /// A reply for tests: this text, ended by itself.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), usage: Usage::default(), stopped: Stopped::End, model: "script".to_owned() }
+        Self {
+            text: text.into(),
+            more: Vec::new(),
+            usage: Usage::default(),
+            stopped: Stopped::End,
+            model: "script".to_owned(),
+        }
     }
 }
 

@@ -19,6 +19,9 @@ use querymend_sql::ErrorType;
 /// An answer that the first draft gave.
 pub(crate) fn answered(sql: &str) -> Answer {
     Answer {
+        chart: None,
+        examples: Vec::new(),
+        remembered: None,
         status: Status::Answered,
         stop: Stop::Answered,
         trace_id: "t".into(),

@@ -9,7 +9,7 @@ use super::forward::{Memory, Run, STRIDE, Transformer};
 use super::tokens::Tokens;
 use super::trouble::Trouble;
 use super::weights::Source;
-use super::{LocalFiles, prepared, statement};
+use super::{LocalFiles, names, prepared, statement};
 use crate::error::{Error, Wait};
 use crate::request::{Reply, Request, Stopped, Usage};
 
@@ -23,6 +23,12 @@ const WORTH: usize = 16;
 /// The share of the likeliest tokens that chance may choose from, where it may.
 const LIKELY: f32 = 0.95;
 
+/// How freely further texts are written where the first one is not.
+const FREEDOM: f32 = 0.7;
+
+/// How many tokens are tried for one that is allowed.
+const TRIED: usize = 64;
+
 /// A loaded model and what it has read.
 pub(super) struct Mind {
     transformer: Transformer,
@@ -35,6 +41,25 @@ pub(super) struct Mind {
 struct Kept {
     tokens: Vec<u32>,
     memory: Memory,
+}
+
+/// One text that is being written.
+struct Voice {
+    kept: Kept,
+    temperature: f32,
+    chance: Chance,
+    written: Vec<u32>,
+    text: String,
+    stopped: Stopped,
+    over: bool,
+}
+
+impl Voice {
+    fn new(kept: Kept, temperature: f32, seed: u64) -> Self {
+        let chance = Chance(seed);
+        let (written, text, stopped) = (Vec::new(), String::new(), Stopped::Length);
+        Self { kept, temperature, chance, written, text, stopped, over: false }
+    }
 }
 
 /// Why writing ended early.
@@ -96,56 +121,109 @@ impl Mind {
         }
         let mut kept = self.recall(&prompt);
         let read = self.read(&mut kept, &prompt, &check);
-        let mut scores = match read {
+        let scores = match read {
             Ok(scores) => scores,
             Err(broken) => {
                 self.keep(kept);
                 return Err(broken);
             }
         };
-        let mut chance = Chance(request.seed.unwrap_or(0x5EED));
         let room = (self.context - prompt.len()).min(request.max_tokens as usize);
-        let (mut written, mut text, mut told, mut stopped) = (Vec::new(), String::new(), 0, Stopped::Length);
-        let result = loop {
-            if written.len() >= room {
-                break Ok(());
-            }
-            if let Err(broken) = check() {
-                break Err(broken);
-            }
-            let token = match choose(&scores, request.temperature, &mut chance) {
-                Ok(token) => token,
-                Err(error) => break Err(error.into()),
-            };
-            if self.tokens.is_end(token) {
-                stopped = Stopped::End;
-                break Ok(());
-            }
-            written.push(token);
-            text = self.tokens.text(&written);
-            if let Some(end) = self.ended(&text, request) {
-                text.truncate(end);
-                stopped = Stopped::End;
-                break Ok(());
-            }
-            // A character may come in several tokens; until it is whole it reads as the replacement character.
-            if !text.ends_with('\u{FFFD}') && text.len() > told {
+        let mut voices = vec![Voice::new(kept, request.temperature, request.seed.unwrap_or(0x5EED))];
+        for further in 0..request.more {
+            let first = &voices[0].kept;
+            let copy = Kept { tokens: first.tokens.clone(), memory: first.memory.fork()? };
+            let temperature = if request.temperature > 0.0 { request.temperature } else { FREEDOM };
+            voices.push(Voice::new(copy, temperature, request.seed.unwrap_or(0x5EED) + 1 + u64::from(further)));
+        }
+        let mut told = 0;
+        let result = self.speak(&mut voices, &scores, room, request, &check, &mut |text: &str| {
+            if text.len() > told && text.is_char_boundary(told) {
                 watch(&text[told..]);
                 told = text.len();
             }
-            scores = match self.transformer.forward(&mut [Run { memory: &mut kept.memory, tokens: &[token] }]) {
-                Ok(scores) => scores,
-                Err(error) => break Err(error.into()),
-            };
-            kept.tokens.push(token);
-        };
-        self.keep(kept);
+        });
+        let output = voices.iter().map(|voice| voice.written.len() as u64).sum();
+        let mut said = voices.into_iter();
+        let Some(first) = said.next() else { return Err(Broken::Dropped) };
+        self.keep(first.kept);
         result?;
-        if text.len() > told && text.is_char_boundary(told) {
-            watch(&text[told..]);
+        if first.text.len() > told && first.text.is_char_boundary(told) {
+            watch(&first.text[told..]);
         }
-        let usage = Usage { input: prompt.len() as u64, output: written.len() as u64, cost_usd: Some(0.0) };
-        Ok(Reply { text, usage, stopped, model: name.to_owned() })
+        let more = said.map(|voice| voice.text).filter(|text| !text.trim().is_empty()).collect();
+        let usage = Usage { input: prompt.len() as u64, output, cost_usd: Some(0.0) };
+        Ok(Reply { text: first.text, more, usage, stopped: first.stopped, model: name.to_owned() })
+    }
+
+    /// Has every voice write until it is over. `told` hears the first one.
+    fn speak(
+        &self,
+        voices: &mut [Voice],
+        scores: &Tensor,
+        room: usize,
+        request: &Request,
+        check: &dyn Fn() -> Result<(), Broken>,
+        told: &mut dyn FnMut(&str),
+    ) -> Result<(), Broken> {
+        // All of them go on from the same prompt, so that the first scores are the same.
+        let first = scores.flatten_all()?.to_vec1::<f32>()?;
+        let mut rows = vec![first; voices.len()];
+        loop {
+            check()?;
+            let mut scores = rows.into_iter();
+            for voice in voices.iter_mut().filter(|voice| !voice.over) {
+                if let Some(scores) = scores.next() {
+                    self.say(voice, scores, room, request);
+                }
+            }
+            // A character may come in several tokens; until it is whole it reads as the replacement character.
+            if let Some(voice) = voices.first().filter(|voice| !voice.over && !voice.text.ends_with('\u{FFFD}')) {
+                told(&voice.text);
+            }
+            let mut runs: Vec<Run<'_>> = Vec::new();
+            for voice in voices.iter_mut().filter(|voice| !voice.over) {
+                let last = voice.written.len() - 1;
+                runs.push(Run { memory: &mut voice.kept.memory, tokens: &voice.written[last..] });
+            }
+            if runs.is_empty() {
+                return Ok(());
+            }
+            rows = self.transformer.forward(&mut runs)?.to_vec2::<f32>()?;
+            for voice in voices.iter_mut().filter(|voice| !voice.over) {
+                voice.kept.tokens.extend(voice.written.last());
+            }
+        }
+    }
+
+    /// The next token of a voice.
+    fn say(&self, voice: &mut Voice, mut scores: Vec<f32>, room: usize, request: &Request) {
+        if voice.written.len() >= room {
+            voice.over = true;
+            return;
+        }
+        let names = request.names.as_deref().filter(|_| request.sql);
+        let allowed = |token: u32| {
+            let Some(names) = names else { return true };
+            if self.tokens.is_end(token) {
+                return names::fits(&voice.text, names, true);
+            }
+            let mut longer = voice.written.clone();
+            longer.push(token);
+            let text = self.tokens.text(&longer);
+            text.ends_with('\u{FFFD}') || names::fits(&text, names, false)
+        };
+        let token = choose(&mut scores, voice.temperature, &mut voice.chance, &allowed);
+        if self.tokens.is_end(token) {
+            (voice.over, voice.stopped) = (true, Stopped::End);
+            return;
+        }
+        voice.written.push(token);
+        voice.text = self.tokens.text(&voice.written);
+        if let Some(end) = self.ended(&voice.text, request) {
+            voice.text.truncate(end);
+            (voice.over, voice.stopped) = (true, Stopped::End);
+        }
     }
 
     /// Where the text is over: at a stop text, or, where SQL is asked for, at the end of one statement.
@@ -236,16 +314,24 @@ impl Chance {
     }
 }
 
-/// The next token: the likeliest, or one of the likelier ones by chance.
-fn choose(scores: &Tensor, temperature: f32, chance: &mut Chance) -> candle_core::Result<u32> {
-    let scores = scores.flatten_all()?.to_vec1::<f32>()?;
+/// The next token: the likeliest that is allowed, or one of the likelier ones by chance. Where nothing that is at all likely is
+/// allowed, the model has its way: the critic reads what it wrote in any case.
+fn choose(scores: &mut [f32], temperature: f32, chance: &mut Chance, allowed: &dyn Fn(u32) -> bool) -> u32 {
     let best = |scores: &[f32]| {
         let start = (0usize, f32::NEG_INFINITY);
         scores.iter().enumerate().fold(start, |best, (i, score)| if *score > best.1 { (i, *score) } else { best })
     };
-    let (top, highest) = best(&scores);
+    let (top, highest) = best(scores);
     if temperature <= 0.0 || !temperature.is_finite() {
-        return Ok(top as u32);
+        let mut token = top;
+        for _ in 0..TRIED {
+            if allowed(token as u32) {
+                return token as u32;
+            }
+            scores[token] = f32::NEG_INFINITY;
+            token = best(scores).0;
+        }
+        return top as u32;
     }
     let mut likely: Vec<(usize, f32)> = scores
         .iter()
@@ -261,13 +347,16 @@ fn choose(scores: &Tensor, temperature: f32, chance: &mut Chance) -> candle_core
         sum >= LIKELY * total
     });
     likely.truncate(enough.map_or(likely.len(), |place| place + 1));
-    let total: f32 = likely.iter().map(|(_, weight)| weight).sum();
-    let mut left = chance.next() * total;
-    for (token, weight) in &likely {
-        left -= weight;
-        if left <= 0.0 {
-            return Ok(*token as u32);
+    while !likely.is_empty() {
+        let mut left = chance.next() * likely.iter().map(|(_, weight)| weight).sum::<f32>();
+        let hit = likely.iter().position(|(_, weight)| {
+            left -= weight;
+            left <= 0.0
+        });
+        let (token, _) = likely.remove(hit.unwrap_or(0));
+        if allowed(token as u32) {
+            return token as u32;
         }
     }
-    Ok(top as u32)
+    choose(scores, 0.0, chance, allowed)
 }
