@@ -64,6 +64,9 @@ pub struct Config {
     /// How freely the model chooses its words: 0 to 2.
     #[serde(deserialize_with = "range::temperature")]
     pub temperature: f32,
+    /// How many drafts a model in this process writes at once; the answer that most of them agree on is taken: 1 to 16.
+    #[serde(deserialize_with = "range::candidates")]
+    pub candidates: Option<u32>,
     /// A file with more models' providers.
     pub providers: Option<PathBuf>,
     /// A file with more models that can be pulled and run on this machine.
@@ -88,6 +91,7 @@ impl Default for Config {
             policy: Policy::default(),
             prompt: "standard".to_owned(),
             temperature: 0.0,
+            candidates: None,
             providers: None,
             models: None,
             memory: MemorySection::default(),

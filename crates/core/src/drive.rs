@@ -183,7 +183,7 @@ impl Querymend {
         let reply = self.model.complete(&request, &mut |_| {}, &cancel.model).await;
         match reply.map_err(|error| model_trouble(&error)) {
             Ok(reply) => Ok(Some(reply.text.trim().to_string()).filter(|text| !text.is_empty())),
-            Err(Hindrance::Gone(problem)) => Err(problem),
+            Err(Hindrance::Gone(problem) | Hindrance::TooLong(problem)) => Err(problem),
             // Nobody waits for it any more.
             Err(_) => Ok(None),
         }
@@ -205,6 +205,7 @@ impl Querymend {
             variant: prompts::variant(&self.config.prompt).unwrap_or(&prompts::VARIANTS[0]),
             temperature: self.config.temperature,
             // Two thirds of the window, at some three bytes a token of DDL.
+            more: self.config.candidates.unwrap_or(self.model.limits().candidates).saturating_sub(1),
             schema_bytes: window.map_or(SCHEMA_BYTES, |tokens| tokens as usize * 2),
         }
     }
@@ -227,11 +228,12 @@ impl Driver<'_> {
         }
         match step {
             Step::Gather => Outcome::Gathered(self.gather().await),
-            Step::Complete { messages, temperature, sql } => {
+            Step::Complete { messages, temperature, sql, more } => {
                 let mut request = Request::new(messages.clone()).temperature(*temperature);
-                request.sql = *sql;
+                (request.sql, request.more) = (*sql, *more);
                 Outcome::Completed(self.complete(request, left, tell).await)
             }
+            Step::Weigh(queries) => Outcome::Weighed(self.weigh(queries, left).await),
             Step::Mend { text, error } => Outcome::Mended(self.mend(text, error.as_ref()).await),
             Step::Execute(query) => {
                 let mut limits = self.querymend.config.limits();
@@ -252,6 +254,7 @@ impl Driver<'_> {
         match step {
             Step::Gather => Outcome::Gathered(Err(Hindrance::Cancelled)),
             Step::Complete { .. } => Outcome::Completed(Err(Hindrance::Cancelled)),
+            Step::Weigh(_) => Outcome::Weighed(Err(Hindrance::Cancelled)),
             Step::Mend { .. } => Outcome::Mended(Err(Hindrance::Cancelled)),
             Step::Fetch(_) => Outcome::Fetched(Err(Hindrance::Cancelled)),
             Step::Look(_) => Outcome::Looked(Err(Hindrance::Cancelled)),
@@ -290,7 +293,21 @@ impl Driver<'_> {
         let cost = Cost { input_tokens: usage.input, output_tokens: usage.output, usd: usage.cost_usd };
         // Words of refusal are no query, and the critic says so.
         let text = if reply.stopped == Stopped::Refused { String::new() } else { reply.text };
-        Ok(Draft { text, cost })
+        Ok(Draft { text, more: reply.more, cost })
+    }
+
+    /// What each of several queries comes to, in turn.
+    async fn weigh(&self, queries: &[Approved], left: Duration) -> Result<Vec<Result<Rows, Hindrance>>, Hindrance> {
+        let mut limits = self.querymend.config.limits();
+        limits.time = limits.time.min(left.max(Duration::from_millis(1)) / queries.len().max(1) as u32);
+        let mut rows = Vec::with_capacity(queries.len());
+        for query in queries {
+            match self.execute(query, &limits).await {
+                Err(hindrance @ (Hindrance::Cancelled | Hindrance::Gone(_))) => return Err(hindrance),
+                outcome => rows.push(outcome),
+            }
+        }
+        Ok(rows)
     }
 
     async fn mend(&self, text: &str, error: Option<&EngineError>) -> Result<Repair, Hindrance> {
@@ -413,10 +430,14 @@ fn model_trouble(error: &ModelTrouble) -> Hindrance {
     if *error == ModelTrouble::Cancelled {
         return Hindrance::Cancelled;
     }
-    Hindrance::Gone(Problem {
+    let problem = Problem {
         code: ProblemCode::ModelUnavailable,
         message: error.to_string(),
         hint: error.hint().map(str::to_string),
         retry_after_s: error.retry_after().map(|wait| wait.as_secs_f64().ceil() as u64),
-    })
+    };
+    match error {
+        ModelTrouble::ContextTooLong { .. } => Hindrance::TooLong(problem),
+        _ => Hindrance::Gone(problem),
+    }
 }

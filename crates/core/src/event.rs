@@ -91,6 +91,17 @@ pub enum Event {
         /// Tokens read and written.
         usage: Cost,
     },
+    /// Several drafts were run, and the one whose answer most of them agree on was taken.
+    Weighed {
+        /// The attempt.
+        attempt: u32,
+        /// The drafts that differ.
+        drafts: Vec<String>,
+        /// How many of all drafts agree on the answer that was taken.
+        agree: usize,
+        /// How many drafts passed the review.
+        of: usize,
+    },
     /// The critic looked at a query.
     Reviewed {
         /// The attempt.

@@ -12,6 +12,7 @@ mod finish;
 mod recall;
 mod settle;
 mod steps;
+mod weigh;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -72,6 +73,8 @@ pub struct Settings {
     pub temperature: f32,
     /// How long the text of the tables may be.
     pub schema_bytes: usize,
+    /// How many drafts are written at once, beside the first.
+    pub more: u32,
 }
 
 /// What is to be done next.
@@ -87,7 +90,11 @@ pub enum Step {
         temperature: f32,
         /// One query is asked for, and not a few words.
         sql: bool,
+        /// So many further drafts are wanted.
+        more: u32,
     },
+    /// Run several queries that are all clean, to see what they come to.
+    Weigh(Vec<Approved>),
     /// Mend a text, with the database as judge.
     Mend {
         /// The text.
@@ -119,6 +126,8 @@ pub struct Gathered {
 pub struct Draft {
     /// The text.
     pub text: String,
+    /// Further texts.
+    pub more: Vec<String>,
     /// What it cost.
     pub cost: Cost,
 }
@@ -132,6 +141,8 @@ pub enum Hindrance {
     TimedOut(Duration),
     /// Someone stopped it.
     Cancelled,
+    /// The conversation is longer than the model can read.
+    TooLong(Problem),
     /// It cannot be asked at all.
     Gone(Problem),
 }
@@ -143,6 +154,8 @@ pub enum Outcome {
     Gathered(Result<Gathered, Hindrance>),
     /// Of [`Step::Complete`].
     Completed(Result<Draft, Hindrance>),
+    /// Of [`Step::Weigh`]: what came of each query.
+    Weighed(Result<Vec<Result<Rows, Hindrance>>, Hindrance>),
     /// Of [`Step::Mend`].
     Mended(Result<Repair, Hindrance>),
     /// Of [`Step::Execute`].
@@ -171,6 +184,11 @@ pub struct Run {
     schema: Arc<Schema>,
     dialect: &'static Dialect,
     shown: Vec<String>,
+    /// The tables as they were gathered, and how many bytes of them a model is shown.
+    tables: Arc<Tables>,
+    bytes: usize,
+    /// The examples that fit, each a question and its query.
+    fitting: Vec<(String, String)>,
     /// The examples that the model is shown, by their ids.
     examples: Vec<String>,
     /// The example whose query is sent instead of asking a model.
@@ -191,6 +209,8 @@ pub struct Run {
     /// The query that is being worked on, as it was drafted and as it is now.
     drafted: String,
     current: Current,
+    /// The drafts that are being weighed.
+    candidates: Vec<weigh::Candidate>,
     /// Rows that were good enough if nothing better comes.
     kept: Option<(Current, Rows)>,
     corrections: Vec<Correction>,
@@ -238,6 +258,9 @@ impl Run {
             schema: Arc::default(),
             dialect: settings.dialect,
             shown: Vec::new(),
+            tables: Arc::default(),
+            bytes: settings.schema_bytes,
+            fitting: Vec::new(),
             examples: Vec::new(),
             remembered: None,
             stale: Vec::new(),
@@ -252,6 +275,7 @@ impl Run {
             tokens: Tokens::default(),
             drafted: String::new(),
             current: Current::default(),
+            candidates: Vec::new(),
             kept: None,
             corrections: Vec::new(),
             absent: Vec::new(),
@@ -306,6 +330,7 @@ impl Run {
         match (&self.step, outcome) {
             (Step::Gather, Outcome::Gathered(result)) => self.gathered(result),
             (Step::Complete { .. }, Outcome::Completed(result)) => self.completed(result),
+            (Step::Weigh(_), Outcome::Weighed(result)) => self.weighed(result),
             (Step::Mend { .. }, Outcome::Mended(result)) => self.mended(result),
             (Step::Execute(_), Outcome::Executed(result)) => self.executed(result),
             (Step::Look(_), Outcome::Looked(result)) => self.looked(result),

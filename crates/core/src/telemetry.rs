@@ -23,6 +23,9 @@ pub fn log(event: &Event) {
         Event::Drafted { attempt, text, usage } => {
             debug!(attempt, bytes = text.len(), input = usage.input_tokens, output = usage.output_tokens, "drafted");
         }
+        Event::Weighed { attempt, drafts, agree, of } => {
+            debug!(attempt, drafts = drafts.len(), agree, of, "drafts weighed");
+        }
         Event::Reviewed { attempt, sql, approved, findings, extracted } => {
             let codes: Vec<&str> = findings.iter().map(|f| f.code).collect();
             if *approved {

@@ -89,6 +89,8 @@ enum Fate {
     TimedOut,
     Gone,
     BreakerOpen,
+    /// Only a model says so.
+    TooLong,
     /// One of [`REFUSALS`].
     Refused(usize),
 }
@@ -122,6 +124,8 @@ struct World {
     /// What memory has: a query that answered the question before, and one that is shown.
     remembers: (Option<&'static str>, Option<&'static str>),
     says: Vec<Says>,
+    /// What is drafted beside the first.
+    more: Vec<&'static str>,
     mends: Vec<Mends>,
     runs: Vec<Runs>,
     looks: Vec<Option<Fate>>,
@@ -156,6 +160,7 @@ fn says() -> impl Strategy<Value = Says> {
     prop_oneof![
         20 => (select(DRAFTS), 0..200u64).prop_map(|(text, tokens)| Says::Draft(text, tokens)),
         1 => fate().prop_map(Says::Fails),
+        1 => Just(Says::Fails(Fate::TooLong)),
     ]
 }
 
@@ -208,7 +213,8 @@ fn world() -> impl Strategy<Value = World> {
     let remembered = || prop_oneof![2 => Just(None), 1 => select(DRAFTS).prop_map(Some)];
     let mostly = || prop_oneof![4 => Just(true), 1 => Just(false)];
     let flags = (mostly(), mostly(), mostly(), any::<bool>(), any::<bool>(), any::<bool>());
-    let remembers = (remembered(), remembered());
+    let more = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(select(DRAFTS), 1..4)];
+    let remembers = (remembered(), remembered(), more);
     (fates, bounds, flags, remembers).prop_map(|(fates, bounds, flags, remembers)| {
         let (question, gathers, says, mends, runs, looks, absent, fetches) = fates;
         let (step_ms, max_attempts, max_tokens, max_time_ms, rules) = bounds;
@@ -216,7 +222,8 @@ fn world() -> impl Strategy<Value = World> {
         World {
             question,
             gathers,
-            remembers,
+            remembers: (remembers.0, remembers.1),
+            more: remembers.2,
             says,
             mends,
             runs,
@@ -275,6 +282,7 @@ impl World {
             variant: &VARIANTS[0],
             temperature: 0.0,
             schema_bytes: 10_000,
+            more: self.more.len() as u32,
         }
     }
 }
@@ -287,6 +295,10 @@ fn hindrance(fate: Fate) -> Hindrance {
         Fate::Cancelled => Hindrance::Cancelled,
         Fate::TimedOut => Hindrance::TimedOut(Duration::from_secs(1)),
         Fate::Gone => gone(ProblemCode::DatabaseUnavailable, "the file is gone"),
+        Fate::TooLong => match gone(ProblemCode::ModelUnavailable, "too long") {
+            Hindrance::Gone(problem) => Hindrance::TooLong(problem),
+            other => other,
+        },
         Fate::BreakerOpen => gone(ProblemCode::CircuitBreakerOpen, "left alone"),
         Fate::Refused(which) => Hindrance::Rejected(REFUSALS[which % REFUSALS.len()].clone()),
     }
@@ -311,6 +323,8 @@ struct Log {
     drafts: u32,
     fetches: u32,
     elapsed: Duration,
+    /// How often the model said that it cannot read that much.
+    too_long: u32,
 }
 
 /// Plays the run to its end, and checks what must hold at each step.
@@ -326,10 +340,11 @@ fn play(world: &World) -> Result<Log, TestCaseError> {
         drafts: 0,
         fetches: 0,
         elapsed: Duration::ZERO,
+        too_long: 0,
     };
     let (mut now, mut cost, mut mended, mut looked) = (Duration::ZERO, Cost::default(), 0, 0);
     // Each attempt is at most: asked, mended, run, mended again, run again, looked up; and the fallback is one more.
-    let most_steps = 6 * (world.max_attempts + 1) + 2;
+    let most_steps = 6 * (world.max_attempts + 1) + 2 + 12;
     let mut local = false;
     for _ in 0..=most_steps {
         prop_assert!(run.attempt() <= world.max_attempts, "attempt {} of {}", run.attempt(), world.max_attempts);
@@ -346,7 +361,7 @@ fn play(world: &World) -> Result<Log, TestCaseError> {
                     Ok(Gathered { tables, recalled: world.recalled() })
                 }
             }),
-            Step::Complete { messages, .. } => {
+            Step::Complete { messages, more, .. } => {
                 let spent = settings.budget.spent(&cost, now - Duration::from_millis(world.step_ms));
                 prop_assert_eq!(spent, None, "the model is asked although the budget is spent");
                 prop_assert!(
@@ -358,14 +373,33 @@ fn play(world: &World) -> Result<Log, TestCaseError> {
                         log.drafts += 1;
                         let spent = Cost { input_tokens: tokens, output_tokens: 1, usd: None };
                         cost = cost.plus(spent);
-                        Ok(Draft { text: text.into(), cost: spent })
+                        let further = world.more.iter().filter(|_| *more > 0).map(ToString::to_string).collect();
+                        Ok(Draft { text: text.into(), more: further, cost: spent })
                     }
-                    Says::Fails(fate) => Err(hindrance(fate)),
+                    Says::Fails(fate) => {
+                        log.too_long += u32::from(matches!(fate, Fate::TooLong));
+                        Err(hindrance(fate))
+                    }
                 })
             }
             Step::Mend { text, error } => {
                 mended += 1;
                 Outcome::Mended(mend(&settings.policy, text, error.as_ref(), pick(&world.mends, mended - 1)))
+            }
+            Step::Weigh(queries) => {
+                prop_assert!(queries.len() > 1 && queries.len() <= 1 + world.more.len());
+                let mut outcomes = Vec::new();
+                let mut stopped = None;
+                for query in queries {
+                    harmless(query.sql(), &settings.policy)?;
+                    log.sent.push((local, query.sql().to_string()));
+                    match pick(&world.runs, log.sent.len() - 1) {
+                        Runs::Rows(n) => outcomes.push(Ok(rows(n))),
+                        Runs::Fails(fate @ (Fate::TimedOut | Fate::Refused(_))) => outcomes.push(Err(hindrance(fate))),
+                        Runs::Fails(fate) => stopped = Some(hindrance(fate)),
+                    }
+                }
+                Outcome::Weighed(stopped.map_or(Ok(outcomes), Err))
             }
             Step::Execute(query) => {
                 harmless(query.sql(), &settings.policy)?;
@@ -421,6 +455,7 @@ fn plain() -> World {
         question: QUESTIONS[0],
         gathers: None,
         remembers: (None, None),
+        more: Vec::new(),
         says: vec![Says::Draft(DRAFTS[0], 1)],
         mends: vec![Mends::Honestly],
         runs: vec![Runs::Rows(1)],
@@ -446,8 +481,9 @@ fn strays(run: &mut Run, step: &Step, now: Duration) -> Result<(), TestCaseError
     let (attempt, later) = (run.attempt(), now + Duration::from_secs(3_600));
     for stray in [
         Outcome::Gathered(Ok(Gathered::default())),
-        Outcome::Completed(Ok(Draft { text: DRAFTS[0].into(), cost: Cost::default() })),
+        Outcome::Completed(Ok(Draft { text: DRAFTS[0].into(), ..Draft::default() })),
         Outcome::Mended(Err(Hindrance::Cancelled)),
+        Outcome::Weighed(Ok(Vec::new())),
         Outcome::Executed(Ok(rows(1))),
         Outcome::Looked(Ok(Vec::new())),
         Outcome::Fetched(Err(Hindrance::Cancelled)),
@@ -456,6 +492,7 @@ fn strays(run: &mut Run, step: &Step, now: Duration) -> Result<(), TestCaseError
             (step, &stray),
             (Step::Gather, Outcome::Gathered(_))
                 | (Step::Complete { .. }, Outcome::Completed(_))
+                | (Step::Weigh(_), Outcome::Weighed(_))
                 | (Step::Mend { .. }, Outcome::Mended(_))
                 | (Step::Execute(_), Outcome::Executed(_))
                 | (Step::Look(_), Outcome::Looked(_))
@@ -513,7 +550,8 @@ fn harmless(sql: &str, policy: &Policy) -> Result<(), TestCaseError> {
 /// The events tell one story, and the answer tells the same.
 fn check(world: &World, log: &Log) -> Result<(), TestCaseError> {
     let Log { events, answer, .. } = log;
-    prop_assert!(log.model_calls <= world.max_attempts + 1, "{} calls", log.model_calls);
+    prop_assert!(log.model_calls <= world.max_attempts + 1 + log.too_long, "{} calls", log.model_calls);
+    prop_assert!(log.too_long < 10, "packed {} times", log.too_long);
     prop_assert!(log.fetches <= 1);
 
     let mut seen = HashSet::new();
@@ -570,8 +608,12 @@ fn check(world: &World, log: &Log) -> Result<(), TestCaseError> {
             Event::Recalled { examples, known, .. } => {
                 prop_assert!(examples.len() <= 1 && (known.is_some() == world.remembers.0.is_some()));
                 for shown in examples {
-                    prop_assert!(log.model_calls == 0 || answer.examples.contains(&shown.id));
+                    prop_assert!(log.model_calls == 0 || log.too_long > 0 || answer.examples.contains(&shown.id));
                 }
+            }
+            Event::Weighed { attempt: at, drafts, agree, of } => {
+                prop_assert_eq!(*at, attempt);
+                prop_assert!(drafts.len() > 1 && agree <= of && drafts.len() <= *of);
             }
             Event::Linked { .. } | Event::Started { .. } | Event::Text { .. } | Event::Finished { .. } => {}
         }
@@ -579,9 +621,9 @@ fn check(world: &World, log: &Log) -> Result<(), TestCaseError> {
     prop_assert!(attempt <= world.max_attempts && fell_back <= 1);
     prop_assert_eq!(drafted, log.drafts);
     let linked = events.iter().filter(|e| matches!(e, Event::Linked { .. })).count();
-    prop_assert!(linked <= 1, "linked {linked} times");
+    prop_assert!(linked <= 1 + log.too_long as usize, "linked {linked} times");
     if !world.correction {
-        prop_assert!(retries == 0 && log.sent.len() <= 1 + usize::from(world.remembers.0.is_some()));
+        prop_assert!(retries == 0 && log.sent.len() <= 1 + usize::from(world.remembers.0.is_some()) + world.more.len());
     }
 
     let drafts = answer.attempts.iter().filter(|a| a.strategy != "memory");

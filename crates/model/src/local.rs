@@ -220,7 +220,7 @@ impl Model for Local {
     }
 
     fn limits(&self) -> ModelLimits {
-        ModelLimits { context: u32::try_from(self.context).ok(), output: None }
+        ModelLimits { context: u32::try_from(self.context).ok(), output: None, candidates: 1 }
     }
 }
 

@@ -307,7 +307,7 @@ impl Model for Remote {
     }
 
     fn limits(&self) -> ModelLimits {
-        ModelLimits { context: self.known.context, output: self.known.output }
+        ModelLimits { context: self.known.context, output: self.known.output, candidates: 1 }
     }
 }
 

@@ -242,4 +242,6 @@ pub struct ModelLimits {
     pub context: Option<u32>,
     /// The longest reply in tokens.
     pub output: Option<u32>,
+    /// How many texts are best written at once, if the answer that most of them agree on is taken. 0 and 1 mean one.
+    pub candidates: u32,
 }

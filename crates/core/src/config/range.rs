@@ -10,6 +10,7 @@ use super::secret;
 use crate::guard::Budget;
 
 const THRESHOLD: RangeInclusive<u32> = 1..=1000;
+const CANDIDATES: RangeInclusive<u32> = 1..=16;
 const EXAMPLES: RangeInclusive<usize> = 0..=20;
 const TEMPERATURE: RangeInclusive<f32> = 0.0..=2.0;
 
@@ -78,6 +79,10 @@ pub(crate) fn success_threshold<'de, D: Deserializer<'de>>(deserializer: D) -> R
 
 pub(super) fn examples<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     read(deserializer, |value| check("examples", value, &EXAMPLES))
+}
+
+pub(super) fn candidates<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    read(deserializer, |value: Option<u32>| value.map(|value| check("candidates", value, &CANDIDATES)).transpose())
 }
 
 pub(super) fn temperature<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {

@@ -226,11 +226,15 @@ impl Run {
         let problem = |code, message: String, hint| Problem { code, message, hint, retry_after_s: None };
         match hindrance {
             // It was only asked again to find more: what was found before is still an answer.
-            Hindrance::Gone(_) | Hindrance::TimedOut(_) | Hindrance::Rejected(_) if self.kept.is_some() => self.keep(),
+            Hindrance::Gone(_) | Hindrance::TooLong(_) | Hindrance::TimedOut(_) | Hindrance::Rejected(_)
+                if self.kept.is_some() =>
+            {
+                self.keep()
+            }
             Hindrance::Cancelled => {
                 self.fail(Stop::Cancelled, problem(ProblemCode::Cancelled, "the question was cancelled".into(), None));
             }
-            Hindrance::Gone(problem) => {
+            Hindrance::Gone(problem) | Hindrance::TooLong(problem) => {
                 let model = problem.code == ProblemCode::ModelUnavailable || matches!(self.step, Step::Complete { .. });
                 self.fail(if model { Stop::ModelFailed } else { Stop::DatabaseFailed }, problem);
             }

@@ -9,12 +9,14 @@ use querymend_sql::{
     Status as Mending, Verdict, classify, dialect, diff, is_wrapping, review,
 };
 
-use super::{Current, Draft, Gathered, Hindrance, LONGEST_QUESTION, Purpose, Run, Settings, Step};
+use super::{Current, Draft, Gathered, Hindrance, LONGEST_QUESTION, Purpose, Run, Step};
 use crate::context::{self, Tables};
 use crate::event::{Attempt, Event, Problem, ProblemCode, Stage, Stop};
 use crate::prompts;
 use crate::strategies::Trouble;
 
+/// With less of the tables than this no query can be written.
+const FEWEST_BYTES: usize = 200;
 /// How much of what a model wrote is kept in events.
 pub(super) const LONGEST_TEXT: usize = 20_000;
 
@@ -56,24 +58,43 @@ impl Run {
             self.purpose = Purpose::Chat;
             return self.complete();
         }
-        let examples = self.fitting(&recalled);
-        let Settings { schema_bytes, variant, .. } = &self.settings;
-        let linked = known.link(&self.ask.question, *schema_bytes);
+        self.tables = known;
+        self.fitting = self.fitting(&recalled);
+        self.pose();
+        if !self.remember(recalled) {
+            self.complete();
+        }
+    }
+
+    /// Words the question, with as much of the tables as there is room for.
+    fn pose(&mut self) {
+        let linked = self.tables.link(&self.ask.question, self.bytes);
         let draft = prompts::Draft {
             dialect: self.dialect.title,
             notes: self.dialect.notes,
             schema: &linked.text,
             evidence: self.ask.evidence.as_deref(),
-            examples: &examples,
+            examples: &self.fitting,
             earlier: &self.ask.earlier,
             question: &self.ask.question,
         };
-        self.conversation = prompts::draft(variant, &draft);
+        self.conversation = prompts::draft(self.settings.variant, &draft);
         self.events.push(Event::Linked { tables: linked.tables.clone(), of: linked.of });
         self.shown = linked.tables;
-        if !self.remember(recalled) {
-            self.complete();
+    }
+
+    /// The model cannot read that much: it is shown half as much, and no examples.
+    fn pack_harder(&mut self, problem: Problem) {
+        let told = self.conversation.iter().map(|message| message.text.len()).sum::<usize>();
+        let posed = matches!(self.purpose, Purpose::Draft | Purpose::Recall);
+        if !posed || self.bytes <= FEWEST_BYTES {
+            return self.hindered(Hindrance::Gone(problem));
         }
+        self.bytes = self.bytes.min(told) / 2;
+        self.fitting.clear();
+        self.examples.clear();
+        self.pose();
+        self.complete();
     }
 
     /// Asks the model, unless the budget is spent.
@@ -83,7 +104,10 @@ impl Run {
         }
         self.stage(Stage::Generation);
         let sql = !matches!(self.purpose, Purpose::Chat);
-        self.step = Step::Complete { messages: self.conversation.clone(), temperature: self.settings.temperature, sql };
+        // Only the first draft is weighed: what is told of a fault has one answer.
+        let more = if self.purpose == Purpose::Draft && self.attempts.is_empty() { self.settings.more } else { 0 };
+        let (messages, temperature) = (self.conversation.clone(), self.settings.temperature);
+        self.step = Step::Complete { messages, temperature, sql, more };
     }
 
     pub(super) fn completed(&mut self, result: Result<Draft, Hindrance>) {
@@ -97,6 +121,7 @@ impl Run {
             {
                 return self.give_up(Stop::TimeSpent);
             }
+            Err(Hindrance::TooLong(problem)) => return self.pack_harder(problem),
             Err(hindrance) => return self.hindered(hindrance),
         };
         self.cost = self.cost.plus(draft.cost);
@@ -104,12 +129,13 @@ impl Run {
         self.events.push(Event::Drafted { attempt: self.attempt, text, usage: draft.cost });
         match self.purpose {
             Purpose::Chat => self.talked(&draft.text),
+            Purpose::Draft if !draft.more.is_empty() && self.settings.correction => self.weigh(draft),
             Purpose::Recall | Purpose::Draft | Purpose::Analysis => self.settle(draft.text),
         }
     }
 
     /// Looks at a draft: it runs, is mended, or goes back.
-    fn settle(&mut self, text: String) {
+    pub(super) fn settle(&mut self, text: String) {
         self.stage(Stage::GuardrailCheck);
         let found = self.review(&text);
         let no_sql = found.extracted.sql.trim().is_empty();

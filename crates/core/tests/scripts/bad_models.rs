@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use querymend::{Cancel, Config, ProblemCode, Querymend, Status, Stop};
-use querymend_model::{Clock, Model, Providers, Reply, Retry, Stopped, open};
+use querymend_model::{Clock, Error as ModelTrouble, Line, Model, Providers, Reply, Retry, Stopped, open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -270,4 +270,21 @@ async fn a_server_that_hangs_or_never_stops_is_left_when_the_time_is_up() {
         assert_eq!(problem.code, ProblemCode::BudgetExceeded);
         assert_eq!(problem.message, "the time was spent before there was a query");
     }
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_read_that_much_is_shown_less_until_nothing_is_left() {
+    let too_long = || ModelTrouble::ContextTooLong { model: "script".into(), message: "it has 9000 tokens".into() };
+    let lines = [Line::from(too_long()), Line::from(too_long()), Line::from("SELECT count(*) AS n FROM orders")];
+    let told = ask(lines, Config::default(), "How many orders are there?").await;
+    assert_eq!((told.answer.status, told.answer.attempts.len()), (Status::Answered, 1));
+    let lengths: Vec<usize> = told.asked.iter().map(|request| request.messages[1].text.len()).collect();
+    assert!(lengths[0] > lengths[1] && lengths[1] > lengths[2], "{lengths:?}");
+    assert!(told.message(2).text.contains("CREATE TABLE orders"), "{}", told.message(2).text);
+    assert!(told.message(2).text.ends_with("Question: How many orders are there?"));
+
+    let told = ask((0..30).map(|_| Line::from(too_long())), Config::default(), "How many orders are there?").await;
+    assert_eq!((told.answer.status, told.answer.stop), (Status::Failed, Stop::ModelFailed));
+    assert!(told.problem().message.contains("too long") && told.problem().hint.is_some(), "{:?}", told.problem());
+    assert!(told.asked.len() < 8, "{} times", told.asked.len());
 }

@@ -212,3 +212,48 @@ async fn l07_a_database_that_answers_no_is_alive_and_one_that_is_gone_is_not() {
     let answer = querymend.ask(QUESTION).await;
     assert_eq!((answer.stop, answer.problem.unwrap().code), (Stop::DatabaseFailed, ProblemCode::CircuitBreakerOpen));
 }
+
+/// A model that writes several texts at once.
+struct Several(Vec<&'static str>);
+
+impl querymend_model::Model for Several {
+    fn name(&self) -> &str {
+        "several"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a querymend_model::Request,
+        _watch: &'a mut (dyn FnMut(&str) + Send),
+        _cancel: &'a querymend_model::Cancel,
+    ) -> querymend_model::Answer<'a, querymend_model::Reply> {
+        Box::pin(async move {
+            let more = self.0[1..].iter().take(request.more as usize).map(ToString::to_string).collect();
+            Ok(querymend_model::Reply { more, ..querymend_model::Reply::text(self.0[0]) })
+        })
+    }
+}
+
+#[tokio::test]
+async fn of_several_drafts_the_answer_that_most_agree_on_is_taken() {
+    let count = "SELECT count(*) FROM customers";
+    for (drafts, sql, calls) in [
+        // Two say the same in other words, and the first stands alone.
+        (vec!["SELECT count(*) FROM orders", count, "SELECT count(customer_id) FROM customers"], count, 3),
+        // One that the critic would hold back has no vote, whoever wrote it.
+        (vec!["SELECT flurb FROM customers", count], count, 1),
+        // Where none agrees with another, the likeliest has it.
+        (vec!["SELECT count(*) FROM orders", count, "SELECT 7"], "SELECT count(*) FROM orders", 3),
+        // All the same: nothing is weighed.
+        (vec![count, count, count], count, 1),
+        // None is clean: the first is mended.
+        (vec!["SELECT id FROM products", "SELECT flurb FROM customers"], "SELECT product_id FROM products", 1),
+    ] {
+        let shop = super::support::Shop::new();
+        let config = Config { candidates: Some(4), ..Config::default() };
+        let querymend = querymend::Querymend::new(shop.engine(), std::sync::Arc::new(Several(drafts.clone())), config);
+        let answer = querymend.ask("How many customers are there?").await;
+        assert_eq!((answer.sql.as_deref(), answer.metadata.tool_executions), (Some(sql), calls), "{drafts:?}");
+        assert_eq!((answer.metadata.llm_calls, answer.attempts.len()), (1, 1), "{drafts:?}");
+    }
+}

@@ -80,7 +80,7 @@ async fn every_way() -> Vec<(&'static str, Told)> {
     // A model with a small window is shown part of the tables; the rest comes when it is missed.
     let shop = Shop::new();
     let script = Script::new(["SELECT stars FROM reviews", "SELECT name FROM customers"]);
-    let script = Arc::new(script.with_limits(ModelLimits { context: Some(200), output: None }));
+    let script = Arc::new(script.with_limits(ModelLimits { context: Some(200), ..ModelLimits::default() }));
     let engine = Hooked { inner: shop.engine(), hook: Box::new(refusing([refusal("no such column: stars")])) };
     let querymend = Querymend::new(Arc::new(engine), script.clone(), config());
     let (answer, events) = listen(&querymend, "Which customers are there?", &Cancel::new()).await;
