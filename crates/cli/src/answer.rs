@@ -62,6 +62,9 @@ fn about(answer: &Answer, dialect: &Dialect, cut: bool, out: &Out) {
     if let Some(text) = &answer.text {
         out.note(&format!("in words: {}", printable(text)));
     }
+    if answer.remembered.is_some() {
+        out.note("answered from memory, without a model; --fresh asks it again");
+    }
     let sql = answer.sql.as_deref().unwrap_or_default();
     out.note(&format!("SQL: {}", printable(sql)));
     if let Some(mended) = mended(answer, sql, dialect) {

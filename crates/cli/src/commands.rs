@@ -10,6 +10,7 @@ pub mod dialects;
 pub mod eval;
 pub mod explain;
 pub mod fix;
+pub mod memory;
 pub mod model;
 pub mod run;
 pub mod schema;

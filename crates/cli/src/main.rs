@@ -4,7 +4,6 @@ mod against;
 mod answer;
 mod chosen;
 mod commands;
-mod examples;
 mod failure;
 mod given;
 mod input;
@@ -16,6 +15,7 @@ mod nearest;
 mod out;
 mod pulling;
 mod refusal;
+mod remember;
 mod render;
 mod sarif;
 mod setup;
@@ -28,7 +28,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{ask, chat, check, completions, demo, dialects, eval, explain, fix, model, run, schema, trace};
+use crate::commands::{
+    ask, chat, check, completions, demo, dialects, eval, explain, fix, memory, model, run, schema, trace,
+};
 use crate::failure::Exit;
 use crate::out::{Color, Out};
 
@@ -69,6 +71,7 @@ enum Command {
     Schema(schema::ShowSchema),
     Run(run::Run),
     Model(model::Models),
+    Memory(memory::Memories),
     Demo(demo::Demo),
     /// List the dialects and the names they go by
     #[command(after_help = "Examples:\n  querymend dialects\n  querymend check --dialect postgres query.sql")]
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => explain::run(explain, &mut out),
         Command::Schema(show) => schema::run(show, &mut out),
         Command::Run(run) => run::run(run, &mut out),
+        Command::Memory(memories) => memory::run(memories, &mut out),
         Command::Model(models) => model::run(models, &mut out),
         Command::Demo(demo) => demo::run(demo, &mut out),
         Command::Dialects => dialects::run(&mut out),

@@ -30,13 +30,18 @@ impl Story {
     fn add(&mut self, event: &Value) {
         // Only what belongs to a draft opens its paragraph; a stage is over before anything came of it.
         let kind = event["event"].as_str().unwrap_or_default();
-        if !matches!(kind, "started" | "stage" | "linked" | "retrying" | "fell_back" | "finished") {
+        if !matches!(kind, "started" | "stage" | "linked" | "recalled" | "retrying" | "fell_back" | "finished") {
             self.open(event["attempt"].as_u64().unwrap_or(self.attempt));
         }
         match kind {
             "started" => self.started(event),
             "linked" => self.line(0, "tables shown", &format!("{} (of {})", list(&event["tables"]), event["of"])),
+            "recalled" => self.recalled(event),
             "drafted" => self.block(1, "the model wrote", string(&event["text"])),
+            "weighed" => {
+                self.line(1, "drafts weighed", &format!("{} of {} agree on the answer", event["agree"], event["of"]));
+                values(&event["drafts"]).iter().for_each(|draft| self.line(2, "draft", string(draft)));
+            }
             "reviewed" => self.reviewed(event),
             "mended" => self.mended(event),
             "executed" => {
@@ -57,6 +62,22 @@ impl Story {
             }
             "finished" => self.finished(&event["answer"]),
             _ => {}
+        }
+    }
+
+    fn recalled(&mut self, event: &Value) {
+        if event["known"].is_string() {
+            self.line(0, "memory", "the same question was answered before; its query is tried");
+        }
+        for shown in values(&event["examples"]) {
+            let like = shown["similarity"].as_f64().unwrap_or(0.0);
+            self.line(0, &format!("example shown ({like:.2})"), string(&shown["question"]));
+        }
+        if let Some(count) = event["stale"].as_array().map(Vec::len) {
+            self.line(0, "memory", &format!("{count} examples do not fit the tables any more"));
+        }
+        if let Some(trouble) = event["trouble"].as_str() {
+            self.line(0, "memory cannot be asked", trouble);
         }
     }
 

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use clap::Args;
 use querymend::guard::Breakers;
 use querymend::{Ask, Cancel, Querymend, Status, Stop};
+use querymend_memory::ExampleStore;
 
 pub use self::lines::Lines;
 use crate::chosen::Unnamed;
 use crate::failure::{Exit, Failure};
 use crate::out::Out;
+use crate::remember::{self, Remembering};
 use crate::setup::{Asking, Database, runtime, tell_idle};
 use crate::watch::Watch;
 use crate::{answer, chosen, input, interrupt, state, story, table};
@@ -41,6 +43,8 @@ pub struct AskQuestion {
     pub asking: Asking,
     #[command(flatten)]
     pub unnamed: Unnamed,
+    #[command(flatten)]
+    pub remembering: Remembering,
     /// What is known besides the question
     #[arg(long, value_name = "TEXT", conflicts_with = "batch")]
     pub evidence: Option<String>,
@@ -70,11 +74,16 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
     let dialect = engine.dialect();
     let runtime = runtime()?;
     tell_idle(&config, &*engine, &runtime, out);
-    let querymend = Querymend::new(engine, model, config.clone());
+    let address = ask.database.address(&config).unwrap_or_default();
+    let memory = ask.remembering.memory(&*engine, &address, false, &config, &runtime, out)?;
+    let mut querymend = Querymend::new(engine, model, config.clone());
+    if let Some(memory) = memory {
+        querymend = querymend.with_memory(memory);
+    }
     let cancel = Cancel::new();
     let mut watch = Watch::new(out);
     let mut hear = |event: &_| watch.hear(event);
-    let asked = Ask { question, evidence: ask.evidence.clone(), ..Ask::default() };
+    let asked = Ask { question, evidence: ask.evidence.clone(), fresh: ask.remembering.fresh, ..Ask::default() };
     let answered = interrupt::guarded(&runtime, &cancel, async {
         let mut answer = querymend.ask_with(asked, &mut hear, &cancel).await;
         let mut unsaid = None;
@@ -117,7 +126,13 @@ pub fn shared(
     model: &Arc<dyn querymend_model::Model>,
     config: &querymend::Config,
     breakers: &Arc<Breakers>,
+    store: Option<&Arc<dyn ExampleStore>>,
 ) -> Result<Arc<Querymend>, Failure> {
     let engine = database.open_at(address, config)?;
-    Ok(Arc::new(Querymend::guarded(engine, Arc::clone(model), config.clone(), Arc::clone(breakers))))
+    let memory = store.map(|store| remember::of(Arc::clone(store), &*engine, address, config));
+    let querymend = Querymend::guarded(engine, Arc::clone(model), config.clone(), Arc::clone(breakers));
+    Ok(Arc::new(match memory {
+        Some(memory) => querymend.with_memory(memory),
+        None => querymend,
+    }))
 }

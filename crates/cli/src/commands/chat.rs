@@ -6,16 +6,16 @@ mod lines;
 use std::sync::Arc;
 
 use clap::Args;
-use querymend::{Cancel, Config, Event, Querymend, Session, Status};
+use querymend::{Cancel, Config, Event, Memory, Querymend, Session, Status};
 use querymend_sql::{Dialect, Schema};
 use tokio::runtime::Runtime;
 
 use self::lines::{Lines, Next};
 use crate::chosen::Unnamed;
 use crate::commands::schema::{chosen, describe};
-use crate::examples::{Example, Examples};
 use crate::failure::{Exit, Failure};
 use crate::out::Out;
+use crate::remember::Remembering;
 use crate::setup::{Asking, Database, runtime, tell_idle};
 use crate::watch::Watch;
 use crate::{answer, chosen, interrupt, state, story, table};
@@ -27,7 +27,7 @@ Ask in plain words. A question sees the ones before it; `reset` begins anew.
   /explain         every attempt at the last question
   /trace [ID]      the same of a run that is kept
   /schema [TABLE]  the tables and their columns
-  /save            keep the last question and its query in examples.yaml of the state folder
+  /save            remember the last question and its query as right
   /unsave          take back what was saved last
   /reset           forget what was said (also: reset)
   /help            this text
@@ -56,6 +56,8 @@ pub struct Chat {
     pub asking: Asking,
     #[command(flatten)]
     pub unnamed: Unnamed,
+    #[command(flatten)]
+    pub remembering: Remembering,
     /// How rows are written; json is the whole answer with all attempts
     #[arg(long, value_enum, default_value_t = table::Format::Table)]
     pub format: table::Format,
@@ -69,13 +71,20 @@ pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
     let (name, dialect, asked) = (engine.name().to_string(), engine.dialect(), model.name().to_string());
     let runtime = runtime()?;
     tell_idle(&config, &*engine, &runtime, out);
-    let querymend = Querymend::new(engine, model, config.clone());
+    let address = chat.database.address(&config).unwrap_or_default();
+    let memory = chat.remembering.memory(&*engine, &address, true, &config, &runtime, out)?;
+    let mut querymend = Querymend::new(engine, model, config.clone());
+    if let Some(memory) = memory {
+        querymend = querymend.with_memory(memory);
+    }
     let schema = runtime.block_on(querymend.schema())?;
     let mut lines = Lines::new(&schema)?;
     if lines.interactive() {
         out.note(&format!("{name}, asked with {asked}. /help lists the commands, Ctrl-D leaves."));
     }
     let mut talk = Talk {
+        memory: querymend.memory().cloned(),
+        fresh: chat.remembering.fresh,
         session: querymend.session(),
         config: &config,
         runtime: &runtime,
@@ -128,6 +137,9 @@ fn worse(a: Exit, b: Exit) -> Exit {
 /// A conversation and what it is about.
 struct Talk<'t> {
     session: Session<'t>,
+    memory: Option<Memory>,
+    /// Memory does not answer.
+    fresh: bool,
     config: &'t Config,
     runtime: &'t Runtime,
     schema: Arc<Schema>,
@@ -165,8 +177,9 @@ impl Talk<'_> {
             }
             ("/save", "") => self.save(out)?,
             ("/save", _) => {
-                return Err(Failure::new("/save takes no argument")
-                    .hint("it keeps the last question and its query in examples.yaml of the state folder"));
+                return Err(
+                    Failure::new("/save takes no argument").hint("it remembers the last question and its query")
+                );
             }
             ("/unsave", _) => self.unsave(out)?,
             (command, _) if command.starts_with('/') => {
@@ -182,8 +195,8 @@ impl Talk<'_> {
         let cancel = Cancel::new();
         let mut watch = Watch::new(out);
         let mut hear = |event: &Event| watch.hear(event);
-        let session = &mut self.session;
-        let work = async { session.ask(question, &mut hear, &cancel).await.clone() };
+        let (session, fresh) = (&mut self.session, self.fresh);
+        let work = async { session.ask_again(question, fresh, &mut hear, &cancel).await.clone() };
         let answered = interrupt::guarded(self.runtime, &cancel, work);
         let events = watch.end();
         let Some(answer) = answered else {
@@ -210,29 +223,31 @@ impl Talk<'_> {
     }
 
     fn save(&mut self, out: &Out) -> Result<(), Failure> {
-        let (question, expected_sql) = self.last()?;
-        let example = Example { question, expected_sql };
-        if examples()?.save(&example)? {
-            out.note(&format!("saved: {}", crate::render::one_line(&example.question)));
+        let (question, sql) = self.last()?;
+        if self.runtime.block_on(self.memory()?.save(&question, &sql))? {
+            out.note(&format!("saved: {}", crate::render::one_line(&question)));
         } else {
             out.note("this is saved already");
         }
-        self.saved.retain(|question| *question != example.question);
-        self.saved.push(example.question);
+        self.session.settled();
+        self.saved.retain(|saved| *saved != question);
+        self.saved.push(question);
         Ok(())
+    }
+
+    fn memory(&self) -> Result<&Memory, Failure> {
+        self.memory.as_ref().ok_or_else(|| {
+            Failure::new("nothing is remembered here")
+                .hint("leave out --no-memory, or set `memory.enabled` in querymend.yaml")
+        })
     }
 
     fn unsave(&mut self, out: &Out) -> Result<(), Failure> {
         let Some(question) = self.saved.pop() else {
             return Err(Failure::new("nothing was saved in this chat").hint("/save keeps the last answer"));
         };
-        examples()?.remove(&question)?;
+        self.runtime.block_on(self.memory()?.forget(&question))?;
         out.note(&format!("no longer saved: {}", crate::render::one_line(&question)));
         Ok(())
     }
-}
-
-fn examples() -> Result<Examples, Failure> {
-    let folder = state::folder().ok_or_else(state::nowhere)?;
-    Ok(Examples::new(folder))
 }

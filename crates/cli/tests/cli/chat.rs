@@ -59,18 +59,23 @@ fn c08_commands_show_what_is_behind_an_answer() {
 fn f09_pairs_are_saved_once_and_taken_back() {
     let place = Place::with_demo();
     let server = Server::saying(&["SELECT count(*) AS n FROM orders"]);
-    let file = place.path("state/querymend/examples.yaml");
+    let kept = || place.run(&["memory", "list", "--format", "json"]).json();
     let ended = chat(&place, &server, "/save\nHow many orders are there?\n/save\n/save\n/quit\n");
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains("saved: How many orders are there?\nthis is saved already\n"), "{}", ended.stderr);
-    let text = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(text.matches("question:").count(), 1, "{text}");
-    assert!(text.contains("expected_sql: SELECT count(*) AS n FROM orders"), "{text}");
+    let all = kept();
+    assert_eq!(all.as_array().unwrap().len(), 1, "{all}");
+    assert_eq!((&all[0]["sql"], &all[0]["standing"]), (&"SELECT count(*) AS n FROM orders".into(), &"verified".into()));
     let ended = chat(&place, &server, "/unsave\nHow many orders are there?\n/save\n/unsave\n");
     assert!(
         ended.stderr.contains("nothing was saved in this chat") && ended.stderr.contains("no longer saved: How many")
     );
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "");
+    assert_eq!(kept().as_array().unwrap().len(), 0);
+    let off = place.run_with(
+        &["chat", "--db", "shop.db", "--no-memory", "--model", &server.model],
+        b"How many orders are there?\n/save\n",
+    );
+    assert!(off.stderr.contains("nothing is remembered here"), "{}", off.stderr);
 }
 
 #[test]

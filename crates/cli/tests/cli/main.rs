@@ -10,6 +10,7 @@ mod check;
 mod eval;
 mod fix;
 mod hostile;
+mod memory;
 mod model;
 mod others;
 mod real;

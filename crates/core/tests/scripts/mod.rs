@@ -6,6 +6,7 @@ mod conversation;
 mod ends;
 mod feedback;
 mod many;
+mod memory;
 mod mending;
 mod policies;
 mod prompts;

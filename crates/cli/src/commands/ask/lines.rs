@@ -17,6 +17,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use querymend::guard::Breakers;
 use querymend::{Answer, Ask, Cancel, Config, Event, Querymend, Status, Stop, Traces, log};
+use querymend_memory::ExampleStore;
 use querymend_model::Model;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -72,6 +73,9 @@ struct Desk {
     root: PathBuf,
     open: Mutex<HashMap<String, Slot>>,
     breakers: Arc<Breakers>,
+    /// What is remembered, and whether it may answer.
+    store: Option<Arc<dyn ExampleStore>>,
+    fresh: bool,
     /// Where runs are kept, if they are.
     traces: Option<Traces>,
     kept: AtomicUsize,
@@ -99,6 +103,7 @@ pub fn run(file: &Path, ask: &AskQuestion, config: &Config, out: &mut Out) -> Re
         let length = if out.live() && file.is_file() { File::open(file).and_then(count).ok() } else { None };
         (Box::new(File::open(file).map_err(|error| input::unreadable(&name, &error))?), length)
     };
+    let runtime = runtime()?;
     let desk = Arc::new(Desk {
         model: chosen::model(&ask.asking, &ask.unnamed, config, out)?,
         config: config.clone(),
@@ -107,13 +112,14 @@ pub fn run(file: &Path, ask: &AskQuestion, config: &Config, out: &mut Out) -> Re
         root: options.root.clone(),
         open: Mutex::new(HashMap::new()),
         breakers: Arc::new(Breakers::new(config.circuit_breaker)),
+        store: runtime.block_on(ask.remembering.store(false, config))?,
+        fresh: ask.remembering.fresh,
         traces: state::batch_traces(config).filter(Traces::keeps),
         kept: AtomicUsize::new(0),
         unkept: Mutex::new(None),
     });
     let mut sink = Sink::open(options.out.as_deref(), file)?;
     let bar = bar(out, length);
-    let runtime = runtime()?;
     let cancel = Cancel::new();
     let work = answer_all(input, &desk, options.jobs.into(), &cancel, &mut sink, &bar, out);
     let done = interrupt::guarded(&runtime, &cancel, work);
@@ -270,7 +276,7 @@ async fn one(desk: Arc<Desk>, request: Request, cancel: Cancel) -> Option<(Statu
     let id = request.id.clone();
     let asked = tokio::spawn(async move {
         let querymend = desk.querymend(request.db.as_deref())?;
-        let ask = Ask { question: request.question, evidence: request.evidence, ..Ask::default() };
+        let ask = Ask { question: request.question, evidence: request.evidence, fresh: desk.fresh, ..Ask::default() };
         let mut events: Vec<Event> = Vec::new();
         let keeps = desk.traces.is_some();
         let mut hear = |event: &Event| {
@@ -304,7 +310,10 @@ impl Desk {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = Arc::clone(open.entry(address.clone()).or_default());
         drop(open);
-        slot.get_or_init(|| shared(&address, &self.database, &self.model, &self.config, &self.breakers)).clone()
+        slot.get_or_init(|| {
+            shared(&address, &self.database, &self.model, &self.config, &self.breakers, self.store.as_ref())
+        })
+        .clone()
     }
 
     /// Keeps a run for `querymend trace`. That it cannot be kept is no reason to withhold the answer.

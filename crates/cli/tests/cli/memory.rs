@@ -1,0 +1,183 @@
+//! `querymend memory`, and what `ask` and `chat` make of it.
+
+use crate::Place;
+use crate::server::Server;
+
+const EXAMPLES: &str = "\
+- question: How many customers are there?
+  expected_sql: SELECT count(*) AS n FROM customers
+- question: Which products cost more than 100?
+  sql: SELECT name FROM products WHERE price > 100
+  metric: expensive products
+- question: How many clients are there?
+  query: SELECT count(*) FROM clients
+";
+
+fn seeded() -> Place {
+    let place = Place::with_demo();
+    place.file("examples.yaml", EXAMPLES);
+    let ended = place.run(&["memory", "seed", "examples.yaml", "--db", "shop.db"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("not taken in, its query may not be sent: How many clients are there?"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("2 taken in, 0 known before, 1 refused"), "{}", ended.stderr);
+    place
+}
+
+fn first_id(place: &Place, question: &str) -> String {
+    let list = place.run(&["memory", "list", "--format", "json"]).json();
+    let found = list.as_array().unwrap().iter().find(|example| example["question"] == question);
+    found.unwrap_or_else(|| panic!("{list}"))["id"].as_str().unwrap().to_string()
+}
+
+#[test]
+fn f10_a_file_is_taken_in_listed_searched_and_written_out_again() {
+    let place = seeded();
+    let again = place.run(&["memory", "seed", "examples.yaml", "--db", "shop.db"]);
+    assert!(again.stderr.contains("0 taken in, 2 known before, 1 refused"), "{}", again.stderr);
+    let list = place.run(&["memory", "list"]);
+    assert!(list.stdout.contains("verified") && list.stdout.contains("How many customers"), "{}", list.stdout);
+    assert_eq!(list.stdout.lines().count(), 2);
+    assert!(list.stderr.contains("2 examples"));
+    let found = place.run(&["memory", "search", "what costs over 100", "--db", "shop.db", "--limit", "1"]);
+    assert!(
+        found.stdout.contains("Which products cost more than 100?") && found.stdout.contains("price > 100"),
+        "{}",
+        found.stdout
+    );
+    let id = first_id(&place, "Which products cost more than 100?");
+    let show = place.run(&["memory", "show", &id[..6]]);
+    for part in [
+        "question: Which products cost more than 100?",
+        "metric: expensive products",
+        "standing: verified, seeded",
+        "shop.db",
+    ] {
+        assert!(show.stdout.contains(part), "{part}: {}", show.stdout);
+    }
+    let export = place.run(&["memory", "export", "--out", "out.jsonl"]);
+    assert_eq!(export.code, 0, "{}", export.stderr);
+    let other = place.run(&["memory", "seed", "out.jsonl", "--store", "other.db"]);
+    assert!(other.stderr.contains("2 taken in"), "{}", other.stderr);
+    let stats = place.run(&["memory", "stats", "--store", "other.db", "--format", "json"]).json();
+    assert_eq!((stats["examples"].as_u64(), stats["counts"]["seeded"].as_u64()), (Some(2), Some(2)), "{stats}");
+}
+
+#[test]
+fn f09_examples_are_approved_rejected_and_removed() {
+    let place = seeded();
+    let id = first_id(&place, "How many customers are there?");
+    let server = Server::saying(&["SELECT 7 AS n"]);
+    let ask = ["ask", "--db", "shop.db", "--format", "csv", "--model", &server.model, "How many customers are there?"];
+    let remembered = place.run(&ask);
+    assert_eq!((remembered.stdout.as_str(), server.heard().len()), ("n\n60\n", 0), "{}", remembered.stderr);
+    assert!(
+        remembered.stderr.contains("answered from memory, without a model; --fresh asks it again"),
+        "{}",
+        remembered.stderr
+    );
+    let fresh: Vec<&str> = ask.iter().copied().chain(["--fresh"]).collect();
+    assert_eq!((place.run(&fresh).stdout.as_str(), server.heard().len()), ("n\n7\n", 1));
+    let nothing: Vec<&str> = ask.iter().copied().chain(["--no-memory"]).collect();
+    assert_eq!(place.run(&nothing).stdout, "n\n7\n");
+    // The trace tells where it came from.
+    let story =
+        place.run(&["ask", "--db", "shop.db", "--explain", "--model", &server.model, "How many customers are there?"]);
+    assert!(
+        story.stderr.contains("memory: the same question was answered before; its query is tried"),
+        "{}",
+        story.stderr
+    );
+
+    let rejected = place.run(&["memory", "reject", &id[..8]]);
+    assert!(rejected.code == 0 && rejected.stderr.contains("rejected: How many customers are there?"));
+    assert_eq!(place.run(&ask).stdout, "n\n7\n");
+    assert_eq!(place.run(&["memory", "approve", &id[..8]]).code, 0);
+    assert_eq!(place.run(&ask).stdout, "n\n60\n");
+    // A slip in one changes none.
+    let slip = place.run(&["memory", "remove", &id[..8], "zzzz"]);
+    assert_eq!(slip.code, 2);
+    assert!(slip.stderr.contains("there is no example `zzzz`"), "{}", slip.stderr);
+    assert!(place.run(&["memory", "remove", &id[..8]]).stderr.contains("1 forgotten"));
+    assert_eq!(place.run(&ask).stdout, "n\n7\n");
+    assert_eq!(place.run(&["memory", "show", &id]).code, 2);
+}
+
+#[test]
+fn f09_what_does_not_fit_the_tables_any_more_is_found_and_not_used() {
+    let place = seeded();
+    assert_eq!(place.run(&["memory", "verify", "--db", "shop.db"]).code, 0);
+    let other = place.path("shop.db");
+    let database = rusqlite::Connection::open(&other).unwrap();
+    database.execute_batch("ALTER TABLE customers RENAME TO people").unwrap();
+    drop(database);
+    let verified = place.run(&["memory", "verify", "--db", "shop.db"]);
+    assert_eq!(verified.code, 1, "{}", verified.stderr);
+    assert!(verified.stderr.contains("stale: How many customers are there?"), "{}", verified.stderr);
+    assert!(verified.stderr.contains("1 fit the tables, 1 do not"), "{}", verified.stderr);
+    let stale = place.run(&["memory", "list", "--standing", "stale"]);
+    assert_eq!(stale.stdout.lines().count(), 1, "{}", stale.stdout);
+}
+
+#[test]
+fn f09_a_chat_keeps_what_nobody_complains_about() {
+    let place = Place::with_demo();
+    let server = Server::saying(&["SELECT count(*) AS n FROM customers"]);
+    let chat = ["chat", "--db", "shop.db", "--format", "csv", "--model", &server.model];
+    let said = "How many customers are there?\nNo, that is wrong\n/quit\n";
+    assert_eq!(place.run_with(&chat, said.as_bytes()).code, 0);
+    assert_eq!(place.run(&["memory", "list"]).stdout, "");
+    let said = "How many customers are there?\nHow many customers live here?\n/quit\n";
+    place.run_with(&chat, said.as_bytes());
+    let list = place.run(&["memory", "list"]).stdout;
+    assert!(list.contains("unverified") && list.contains("auto") && list.lines().count() == 1, "{list}");
+    // Another database knows nothing of it.
+    assert_eq!(place.run(&["demo", "other.db"]).code, 0);
+    assert_eq!(place.run(&["memory", "list", "--db", "other.db"]).stdout, "");
+}
+
+#[test]
+fn what_is_in_the_way_of_a_memory_is_said() {
+    let place = Place::with_demo();
+    place.file("broken.db", "this is no database");
+    place.file("wrong.yaml", "- question: How many?\n");
+    place.file("notes.txt", "hello");
+    place.file("dialect.yaml", "- {question: How many, sql: SELECT 1, dialect: klingon}\n");
+    for (arguments, said) in [
+        (vec!["memory", "list", "--store", "broken.db"], "broken.db"),
+        (vec!["memory", "list", "--store", "redis://here"], "redis"),
+        (vec!["memory", "seed", "nowhere.yaml"], "nowhere.yaml"),
+        (vec!["memory", "seed", "wrong.yaml"], "wrong.yaml"),
+        (vec!["memory", "seed", "notes.txt"], "notes.txt"),
+        (vec!["memory", "seed", "dialect.yaml"], "klingon"),
+        (vec!["memory", "show", ""], "no example"),
+        (
+            vec!["ask", "--db", "shop.db", "--model", "http://127.0.0.1:1/v1#x", "--store", "broken.db", "How many?"],
+            "broken.db",
+        ),
+    ] {
+        let ended = place.run(&arguments);
+        assert_eq!(ended.code, 2, "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(said) && ended.stderr.contains("hint:"), "{arguments:?}: {}", ended.stderr);
+    }
+    // The user's own memory that is damaged is told of, and the question is answered all the same.
+    let server = Server::saying(&["SELECT 7 AS n"]);
+    std::fs::create_dir_all(place.path("state/querymend")).unwrap();
+    place.file("state/querymend/memory.db", "this is no database");
+    let ended = place.run(&[
+        "ask",
+        "--db",
+        "shop.db",
+        "--format",
+        "csv",
+        "--model",
+        &server.model,
+        "How many orders are there?",
+    ]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "n\n7\n"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("note: nothing is remembered"), "{}", ended.stderr);
+    assert_eq!(std::fs::read(place.path("state/querymend/memory.db")).unwrap(), b"this is no database");
+}
