@@ -470,9 +470,15 @@ impl ExampleStore for FileStore {
         Box::pin(self.reading(move |_, connection| Ok(rows::count(connection, &filter)?)))
     }
 
-    fn change<'a>(&'a self, id: &'a str, change: Change) -> Answer<'a, bool> {
-        let id = id.to_string();
-        Box::pin(self.writing(move |step| Ok(rows::change(step, &id, change)?)))
+    fn change<'a>(&'a self, changes: &'a [(&'a str, Change)]) -> Answer<'a, usize> {
+        let changes: Vec<(String, Change)> = changes.iter().map(|(id, change)| ((*id).to_string(), *change)).collect();
+        Box::pin(self.writing(move |step| {
+            let mut there = 0;
+            for (id, change) in &changes {
+                there += usize::from(rows::change(step, id, *change)?);
+            }
+            Ok(there)
+        }))
     }
 
     fn remove<'a>(&'a self, ids: &'a [&'a str]) -> Answer<'a, usize> {

@@ -105,10 +105,10 @@ async fn f06_programs_that_share_a_file_see_what_others_write() {
     assert_eq!(first(&two, "How many orders?").await.unwrap(), "How many orders?");
     let id = crate::id("How many orders?", "shop");
     let stale = Change { standing: Some(Standing::Stale), ..Change::default() };
-    assert!(two.change(&id, stale).await.unwrap());
+    assert_eq!(two.change(&[(&id, stale)]).await.unwrap(), 1);
     assert_eq!(first(&one, "How many orders?").await, None);
     let verified = Change { standing: Some(Standing::Verified), ..Change::default() };
-    assert!(one.change(&id, verified).await.unwrap());
+    assert_eq!(one.change(&[(&id, verified)]).await.unwrap(), 1);
     assert_eq!(first(&two, "How many orders?").await.unwrap(), "How many orders?");
     assert_eq!(two.remove(&[&id]).await.unwrap(), 1);
     assert_eq!((first(&one, "How many orders?").await, one.size().examples), (None, 0));
@@ -258,7 +258,7 @@ async fn f06_a_large_file_keeps_its_index_and_all_rows() {
         assert_eq!(first(&store, &one.question).await.as_ref(), Some(&one.question));
     }
     // Counting changes no list.
-    store.change(&many[5].id, Change { uses: 1, ..Change::default() }).await.unwrap();
+    store.change(&[(&many[5].id, Change { uses: 1, ..Change::default() })]).await.unwrap();
     first(&store, "x").await;
     assert_eq!(store.size().loose, size.loose);
 }

@@ -53,7 +53,7 @@ async fn empty(store: &dyn ExampleStore) {
     assert_eq!(store.add(&[]).await.unwrap(), 0);
     assert_eq!(store.remove(&["none"]).await.unwrap(), 0);
     assert_eq!(store.remove(&[]).await.unwrap(), 0);
-    assert!(!store.change("none", Change { uses: 1, ..Change::default() }).await.unwrap());
+    assert_eq!(store.change(&[("none", Change { uses: 1, ..Change::default() })]).await.unwrap(), 0);
 }
 
 async fn found(store: &dyn ExampleStore) {
@@ -83,7 +83,7 @@ async fn upsert(store: &dyn ExampleStore) {
     let first = example("How many orders?", "SELECT 1");
     assert_eq!(store.add(std::slice::from_ref(&first)).await.unwrap(), 1);
     assert_eq!(store.add(std::slice::from_ref(&first)).await.unwrap(), 0);
-    store.change(&first.id, Change { uses: 4, helped: 3, hurt: 1, ..Change::default() }).await.unwrap();
+    store.change(&[(&first.id, Change { uses: 4, helped: 3, hurt: 1, ..Change::default() })]).await.unwrap();
     let second = Example {
         provenance: Provenance::Corrected,
         standing: Standing::Unverified,
@@ -199,10 +199,10 @@ async fn harm(store: &dyn ExampleStore) {
     store.add(&[bad.clone(), good.clone()]).await.unwrap();
     let sought = asked("What was the revenue in the spring?", "shop");
     assert_eq!(search(store, sought).await[0].example.id, bad.id);
-    store.change(&bad.id, Change { hurt: 6, ..Change::default() }).await.unwrap();
+    store.change(&[(&bad.id, Change { hurt: 6, ..Change::default() })]).await.unwrap();
     let found = search(store, sought).await;
     assert_eq!((found[0].example.id.as_str(), found[1].example.hurt), (good.id.as_str(), 6));
-    store.change(&bad.id, Change { helped: 300, ..Change::default() }).await.unwrap();
+    store.change(&[(&bad.id, Change { helped: 300, ..Change::default() })]).await.unwrap();
     assert_eq!(search(store, sought).await[0].example.id, bad.id);
 }
 
@@ -216,19 +216,19 @@ async fn changes(store: &dyn ExampleStore) {
         standing: Some(Standing::Unverified),
         provenance: Some(Provenance::Auto),
     };
-    assert!(store.change(&one.id, change).await.unwrap());
-    assert!(store.change(&one.id, Change { uses: 1, ..Change::default() }).await.unwrap());
+    assert_eq!(store.change(&[(&one.id, change)]).await.unwrap(), 1);
+    assert_eq!(store.change(&[(&one.id, Change { uses: 1, ..Change::default() })]).await.unwrap(), 1);
     let kept = store.get(&one.id).await.unwrap().unwrap();
     assert_eq!((kept.uses, kept.helped, kept.hurt), (3, 1, 1));
     assert_eq!((kept.standing, kept.provenance), (Standing::Unverified, Provenance::Auto));
     assert_eq!((kept.question, kept.sql, kept.added), (one.question, one.sql, one.added));
     let sought = asked("How many orders?", "shop");
     for standing in [Standing::Stale, Standing::Rejected] {
-        store.change(&one.id, Change { standing: Some(standing), ..Change::default() }).await.unwrap();
+        store.change(&[(&one.id, Change { standing: Some(standing), ..Change::default() })]).await.unwrap();
         assert!(search(store, sought).await.is_empty());
         assert_eq!(store.get(&one.id).await.unwrap().unwrap().standing, standing);
     }
-    store.change(&one.id, Change { standing: Some(Standing::Verified), ..Change::default() }).await.unwrap();
+    store.change(&[(&one.id, Change { standing: Some(Standing::Verified), ..Change::default() })]).await.unwrap();
     assert_eq!(search(store, sought).await.len(), 1);
 }
 
@@ -299,7 +299,7 @@ async fn at_once(store: &dyn ExampleStore) {
         assert_eq!(store.add(std::slice::from_ref(one)).await.unwrap(), 1);
         let found = store.search(&asked(&one.question, "shop")).await.unwrap();
         assert!(found.iter().any(|found| found.example.id == one.id), "what is acknowledged is found");
-        store.change(&one.id, Change { uses: 1, ..Change::default() }).await.unwrap()
+        store.change(&[(&one.id, Change { uses: 1, ..Change::default() })]).await.unwrap()
     });
     let mut waiting: Vec<Pin<Box<dyn Future<Output = bool> + '_>>> =
         adds.map(|add| Box::pin(add) as Pin<Box<dyn Future<Output = bool> + '_>>).collect();
