@@ -1,7 +1,20 @@
 //! What a model sees of a database: the tables as text, all of them if they fit, else those that the question needs most.
 
-use std::sync::Arc;
+mod index;
+mod link;
+mod pack;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+mod tests;
+mod words;
 
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+pub use link::{ValueHit, Weights};
+pub use pack::Packing;
+
+use index::Index;
 use querymend_sql::schema::{Schema, Table, as_ddl};
 use querymend_sql::{Dialect, Policy};
 
@@ -16,30 +29,59 @@ pub struct Linked {
     pub text: String,
 }
 
-/// The tables of a database with their text. The text is the same for every question, so it is written once.
-#[derive(Debug, Default)]
+/// The tables of a database with their text. The text is the same for every question, so it is written once; so is the index of
+/// their words, as soon as a question needs it.
+#[derive(Debug)]
 pub struct Tables {
     schema: Arc<Schema>,
+    dialect: &'static Dialect,
     /// Which of them may be read, each with its text.
-    readable: Vec<(usize, String)>,
+    readable: Vec<(usize, Arc<str>)>,
     whole: Linked,
     /// The length of all texts.
     bytes: usize,
+    index: OnceLock<Index>,
 }
 
 impl Tables {
     /// Those of a schema that the policy allows to be read.
-    pub fn new(schema: Arc<Schema>, dialect: &Dialect, policy: &Policy) -> Self {
-        let allowed = |t: &Table| match &t.schema {
-            Some(s) => policy.allows_table(&[s, &t.name]),
-            None => policy.allows_table(&[&t.name]),
+    pub fn new(schema: Arc<Schema>, dialect: &'static Dialect, policy: &Policy) -> Self {
+        let all = schema.tables().iter().enumerate().filter(|(_, t)| allows(policy, t));
+        let readable = all.map(|(i, t)| (i, as_ddl(t, dialect).into())).collect();
+        Self::of(schema, dialect, readable)
+    }
+
+    /// The same for a schema that has changed since. What is known about tables that are as they were is kept.
+    #[must_use]
+    pub fn changed(&self, schema: Arc<Schema>, policy: &Policy) -> Self {
+        let before: HashMap<(Option<&str>, &str), (&Table, &Arc<str>)> = self
+            .readable
+            .iter()
+            .map(|(i, text)| (&self.schema.tables()[*i], text))
+            .map(|(table, text)| ((table.schema.as_deref(), table.name.as_str()), (table, text)))
+            .collect();
+        let text = |table: &Table| match before.get(&(table.schema.as_deref(), table.name.as_str())) {
+            Some((old, text)) if *old == table => Arc::clone(text),
+            _ => as_ddl(table, self.dialect).into(),
         };
-        let all = schema.tables().iter().enumerate().filter(|(_, t)| allowed(t));
-        let readable: Vec<(usize, String)> = all.map(|(i, t)| (i, as_ddl(t, dialect))).collect();
+        let all = schema.tables().iter().enumerate().filter(|(_, t)| allows(policy, t));
+        let readable: Vec<(usize, Arc<str>)> = all.map(|(i, t)| (i, text(t))).collect();
+        let changed = Self::of(schema, self.dialect, readable);
+        if let Some(index) = self.index.get() {
+            let _ = changed.index.set(Index::new(&changed.tables(), Some((index, &self.tables()))));
+        }
+        changed
+    }
+
+    fn of(schema: Arc<Schema>, dialect: &'static Dialect, readable: Vec<(usize, Arc<str>)>) -> Self {
         let bytes = readable.iter().map(|(_, text)| text.len()).sum();
-        let mut tables = Self { schema, readable, whole: Linked::default(), bytes };
-        tables.whole = tables.linked(0..tables.readable.len());
-        tables
+        let mut whole = Linked { of: readable.len(), ..Linked::default() };
+        for (i, text) in &readable {
+            whole.tables.push(schema.tables()[*i].full_name());
+            whole.text.push_str(text);
+        }
+        whole.text.truncate(whole.text.trim_end().len());
+        Self { schema, dialect, readable, whole, bytes, index: OnceLock::new() }
     }
 
     /// All of them, as queries are held against.
@@ -49,70 +91,58 @@ impl Tables {
 
     /// Chooses tables. A schema that fits is shown whole: leaving out part of a small one only hurts.
     pub fn link(&self, question: &str, most_bytes: usize) -> Linked {
+        self.link_with(question, &[], most_bytes)
+    }
+
+    /// The same, knowing where values stand that the question names.
+    pub fn link_with(&self, question: &str, hits: &[ValueHit], most_bytes: usize) -> Linked {
         if self.bytes <= most_bytes {
             return self.whole.clone();
         }
-        let tables: Vec<&Table> = self.readable.iter().map(|(i, _)| &self.schema.tables()[*i]).collect();
-        let texts: Vec<&str> = self.readable.iter().map(|(_, text)| text.as_str()).collect();
-        self.linked(fitting(&tables, &texts, question, most_bytes))
+        self.packed(question, hits, most_bytes, &Packing::default())
     }
 
-    fn linked(&self, chosen: impl IntoIterator<Item = usize>) -> Linked {
-        let mut linked = Linked { of: self.readable.len(), ..Linked::default() };
-        for (i, text) in chosen.into_iter().map(|c| &self.readable[c]) {
-            linked.tables.push(self.schema.tables()[*i].full_name());
-            linked.text.push_str(text);
-        }
-        linked.text.truncate(linked.text.trim_end().len());
-        linked
+    /// The same, in less room than was thought to be there: fewer tables, and of wide ones only the columns that the question
+    /// speaks of and the keys. Never longer than that, whatever it takes.
+    pub fn link_within(&self, question: &str, most_bytes: usize) -> Linked {
+        self.link_with(question, &[], most_bytes)
+    }
+
+    /// The tables that a question needs most, best first, with how much speaks for each.
+    pub fn ranked(&self, question: &str, hits: &[ValueHit], weights: &Weights, most: usize) -> Vec<(&Table, f32)> {
+        let index = self.index();
+        let ranked = index.ranked(&index.asked(question, hits, weights), weights, most);
+        ranked.into_iter().map(|(at, score)| (self.table(at), score)).collect()
+    }
+
+    /// How many bytes the index of words takes, nearly. It is made if it is not there yet.
+    pub fn index_bytes(&self) -> usize {
+        self.index().bytes()
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| Index::new(&self.tables(), None))
+    }
+
+    fn tables(&self) -> Vec<&Table> {
+        self.readable.iter().map(|(i, _)| &self.schema.tables()[*i]).collect()
+    }
+
+    fn table(&self, at: u32) -> &Table {
+        &self.schema.tables()[self.readable[at as usize].0]
     }
 }
 
-/// The tables with the most words of the question, and those that their keys point at, as long as there is room.
-fn fitting(tables: &[&Table], texts: &[&str], question: &str, most_bytes: usize) -> Vec<usize> {
-    let words = words(question);
-    let mut order: Vec<(usize, usize)> = tables.iter().enumerate().map(|(i, t)| (score(t, &words), i)).collect();
-    order.sort_by_key(|(score, i)| (usize::MAX - score, *i));
-    let mut chosen: Vec<usize> = Vec::new();
-    let mut room = most_bytes;
-    let take = |i: usize, room: &mut usize, chosen: &mut Vec<usize>| {
-        if !chosen.contains(&i) && texts[i].len() <= *room {
-            *room -= texts[i].len();
-            chosen.push(i);
-        }
-    };
-    for (score, i) in order {
-        if score == 0 && !chosen.is_empty() {
-            break;
-        }
-        take(i, &mut room, &mut chosen);
-        for key in &tables[i].foreign_keys {
-            if let Some(there) = tables.iter().position(|t| t.name.eq_ignore_ascii_case(&key.table)) {
-                take(there, &mut room, &mut chosen);
-            }
-        }
+fn allows(policy: &Policy, table: &Table) -> bool {
+    match &table.schema {
+        Some(schema) => policy.allows_table(&[schema, &table.name]),
+        None => policy.allows_table(&[&table.name]),
     }
-    chosen.sort_unstable();
-    chosen
-}
-
-fn score(table: &Table, words: &[String]) -> usize {
-    let hits = |name: &str| {
-        let lower = name.to_lowercase();
-        let parts: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|p| p.len() > 2).collect();
-        words.iter().filter(|w| parts.iter().any(|p| alike(p, w))).count()
-    };
-    4 * hits(&table.name) + table.columns.iter().map(|c| hits(&c.name)).sum::<usize>()
 }
 
 fn alike(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     long == short || (short.len() > 3 && long.starts_with(short))
-}
-
-fn words(text: &str) -> Vec<String> {
-    let lower = text.to_lowercase();
-    lower.split(|c: char| !c.is_alphanumeric()).filter(|w| w.chars().count() > 2).map(str::to_string).collect()
 }
 
 /// No remark is longer, with room for punctuation.
@@ -157,48 +187,7 @@ pub fn is_remark(question: &str, schema: &Schema) -> bool {
     }
     let plain: String = question.chars().filter(|c| c.is_alphanumeric() || c.is_whitespace()).collect();
     let plain = plain.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
-    let words = words(&plain);
+    let words: Vec<&str> = plain.split(' ').filter(|w| w.chars().count() > 2).collect();
     let names_table = || schema.tables().iter().any(|t| words.iter().any(|w| alike(w, &t.name.to_lowercase())));
     REMARKS.contains(&plain.as_str()) && !names_table()
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
-mod tests {
-    use super::*;
-    use querymend_sql::dialect::SQLITE;
-
-    const SHOP: &str = "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
-        CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers (id), total REAL);
-        CREATE TABLE suppliers (id INTEGER PRIMARY KEY, name TEXT, rating INTEGER);
-        CREATE TABLE secrets (word TEXT);";
-
-    #[test]
-    fn q01_a_schema_that_fits_is_shown_whole_and_a_large_one_in_part() {
-        let schema = Arc::new(Schema::from_ddl(SHOP, &SQLITE).unwrap());
-        let policy = Policy { deny_tables: vec!["secrets".into()], ..Policy::default() };
-        let tables = Tables::new(schema, &SQLITE, &policy);
-        let whole = tables.link("total of orders", 10_000);
-        assert_eq!((whole.tables.len(), whole.of), (3, 3));
-        assert!(!whole.text.contains("secrets"));
-        let part = tables.link("What is the total of the orders?", 260);
-        assert_eq!(part.tables, ["customers", "orders"]);
-        assert!(part.text.len() <= 260);
-    }
-
-    #[test]
-    fn c06_only_plain_remarks_are_remarks() {
-        let schema = Schema::from_ddl(SHOP, &SQLITE).unwrap();
-        for (said, remark) in [
-            ("Hello!", true),
-            ("thanks a lot", true),
-            ("What can you do?", true),
-            ("orders", false),
-            ("How many customers are there?", false),
-            ("hi, how many orders are there", false),
-            ("", false),
-        ] {
-            assert_eq!(is_remark(said, &schema), remark, "{said}");
-        }
-    }
 }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 pub use ddl::DdlError;
-pub use render::as_ddl;
+pub use render::{as_ddl, as_ddl_with};
 
 /// The kinds of value that matter to a review; vendors' type names are folded into these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

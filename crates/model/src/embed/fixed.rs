@@ -47,6 +47,14 @@ impl Static {
     pub fn vector(&self, text: &str) -> Vec<f32> {
         self.0.vector(text)
     }
+
+    /// What a text is about, without how it is asked: the part of its vector that tells names of things apart, of length one.
+    pub fn topic(&self, text: &str) -> Vec<f32> {
+        let mut topic = vec![0.0; self.0.topic.dimensions];
+        pieces::each(text, &self.0.vocabulary, self.0.unknown, |piece| self.0.topic.add(piece as usize, &mut topic));
+        to_unit(&mut topic);
+        topic
+    }
 }
 
 impl Embedder for Static {

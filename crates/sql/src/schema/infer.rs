@@ -38,6 +38,10 @@ pub(super) fn foreign_keys(tables: &mut [Table]) {
                 continue;
             }
             let Some(targets) = keys.get(&column.name.to_lowercase()) else { continue };
+            // Where tables live in schemas, those of its own are nearer than all others.
+            let own: Vec<&(usize, String)> =
+                targets.iter().filter(|(t, _)| tables[*t].schema == tables[i].schema).collect();
+            let targets = if own.is_empty() { targets.iter().collect() } else { own };
             if targets.len() >= GENERIC {
                 continue;
             }

@@ -1,10 +1,20 @@
 //! A schema as text.
 
-use super::{Table, TableKind};
+use super::{Column, Table, TableKind};
 use crate::Dialect;
 
 /// A table as CREATE TABLE, the way a person or a model reads it best.
 pub fn as_ddl(table: &Table, dialect: &Dialect) -> String {
+    as_ddl_with(table, dialect, &|_| None, None)
+}
+
+/// The same with a remark behind some columns and one at the end, as comments.
+pub fn as_ddl_with(
+    table: &Table,
+    dialect: &Dialect,
+    remark: &dyn Fn(&Column) -> Option<String>,
+    last: Option<&str>,
+) -> String {
     let name = |name: &String| dialect.quoted(name);
     let names = |columns: &[String]| columns.iter().map(name).collect::<Vec<_>>().join(", ");
     let full_name = match &table.schema {
@@ -12,11 +22,13 @@ pub fn as_ddl(table: &Table, dialect: &Dialect) -> String {
         None => name(&table.name),
     };
     let mut items: Vec<String> = Vec::new();
+    let mut remarks: Vec<Option<String>> = Vec::new();
     for column in &table.columns {
         let null = if column.nullable { "" } else { " NOT NULL" };
         let line =
             format!("{} {}", name(&column.name), column.type_name.split_whitespace().collect::<Vec<_>>().join(" "));
         items.push(format!("{}{null}", line.trim_end()));
+        remarks.push(remark(column));
     }
     if !table.primary_key.is_empty() {
         items.push(format!("PRIMARY KEY ({})", names(&table.primary_key)));
@@ -32,5 +44,23 @@ pub fn as_ddl(table: &Table, dialect: &Dialect) -> String {
         // What the view computes is not known, only the columns it gives.
         TableKind::View => "-- a view\n",
     };
-    format!("{kind}CREATE TABLE {full_name} (\n  {}\n);\n", items.join(",\n  "))
+    let mut body = String::new();
+    for (i, item) in items.iter().enumerate() {
+        let comma = if i + 1 < items.len() { "," } else { "" };
+        let remark =
+            remarks.get(i).and_then(Option::as_ref).map(|r| format!(" -- {}", one_line(r))).unwrap_or_default();
+        body.push_str(&format!("  {item}{comma}{remark}\n"));
+    }
+    if let Some(last) = last {
+        body.push_str(&format!("  -- {}\n", one_line(last)));
+    }
+    if body.is_empty() {
+        body.push_str("  \n");
+    }
+    format!("{kind}CREATE TABLE {full_name} (\n{body});\n")
+}
+
+/// A comment ends with its line, so what it says must have none.
+fn one_line(text: &str) -> String {
+    text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ")
 }

@@ -1,0 +1,215 @@
+//! Does linking find the tables of a question in a large catalogue, and how long does it take? The tables of Spider are planted
+//! among generated ones, 10,000 in all with 20 columns each on average. Generated tables are made of the same words: names are
+//! recombined from real names, one in ten is a real name, columns come from real tables of other databases, and half of them are
+//! as narrow as real ones.
+//!
+//! `QUERYMEND_DATA=FOLDER cargo bench -p querymend --bench link`, where the folder holds `spider/` (tables.json,
+//! questions_dev.json, train_questions.csv, database/) and, for the budgets, `bird/`. With `-- tune` it chooses the weights anew,
+//! on one half of the databases.
+
+// A measurement talks to whoever started it, and stops where it cannot go on.
+#![allow(clippy::print_stdout, clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+
+#[path = "link/catalogue.rs"]
+mod catalogue;
+#[path = "link/old.rs"]
+mod old;
+#[path = "link/packing.rs"]
+mod packing;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use catalogue::{Asked, Values};
+use querymend::context::{Tables, Weights};
+use querymend_sql::Policy;
+use querymend_sql::dialect::SQLITE;
+use querymend_sql::schema::{Column, Schema};
+
+fn main() {
+    let Some(data) = std::env::var_os("QUERYMEND_DATA").map(PathBuf::from) else {
+        println!("QUERYMEND_DATA names no folder with spider/ in it: nothing is measured");
+        return;
+    };
+    let real = catalogue::spider(&data);
+    let dev = catalogue::dev(&data, &real);
+    let train = catalogue::train(&data, &real);
+    let planted = real.len();
+    let tables = catalogue::planted(real, 10_000, 20);
+    let columns: usize = tables.iter().map(|t| t.columns.len()).sum();
+    println!(
+        "{} tables ({planted} of Spider), {columns} columns; {} dev and {} other questions",
+        tables.len(),
+        dev.len(),
+        train.len()
+    );
+    let schema = Arc::new(Schema::new(tables).expect("a schema"));
+    if std::env::args().any(|a| a == "tune") {
+        let tables = Tables::new(Arc::clone(&schema), &SQLITE, &Policy::default());
+        return tune(&tables, &train);
+    }
+    if std::env::args().any(|a| a == "misses") {
+        let tables = Tables::new(Arc::clone(&schema), &SQLITE, &Policy::default());
+        return misses(&tables, &dev, &train);
+    }
+    if !std::env::args().any(|a| a == "packing") {
+        recall(&data, &schema, &dev, &train);
+    }
+    packing::measure(&data);
+}
+
+fn recall(data: &Path, schema: &Arc<Schema>, dev: &[Asked], train: &[Asked]) {
+    let tables = Tables::new(Arc::clone(schema), &SQLITE, &Policy::default());
+    let began = Instant::now();
+    let bytes = tables.index_bytes();
+    println!("index: {:.0} ms to build, {:.1} MB", began.elapsed().as_secs_f64() * 1e3, bytes as f64 / 1e6);
+    changed(&tables, schema);
+
+    let values = Values::read(data);
+    let sets: Vec<(&str, Vec<&Asked>)> = vec![
+        ("dev", dev.iter().collect()),
+        ("dev, weights' half", dev.iter().filter(|q| !q.held_out).collect()),
+        ("dev, held out", dev.iter().filter(|q| q.held_out).collect()),
+        ("train, weights' half", train.iter().filter(|q| !q.held_out).step_by(5).collect()),
+        ("train, held out", train.iter().filter(|q| q.held_out).step_by(5).collect()),
+    ];
+    println!("\nall tables of the gold query among the first 5 / 10 / 20, in %\n");
+    println!(
+        "| evidence | {} |",
+        sets.iter().map(|(n, q)| format!("{n} ({})", q.len())).collect::<Vec<_>>().join(" | ")
+    );
+    println!("|---|{}", "---:|".repeat(sets.len()));
+    let full = Weights::default();
+    let names = Weights { schema: 0.0, near: 0.0, beginning: 0.0, tied: 0.0, paths: false, ..full.clone() };
+    let ladder: Vec<(&str, Weights, bool)> = vec![
+        ("names of tables and columns, by rarity", names.clone(), false),
+        ("+ beginnings of words", Weights { beginning: full.beginning, ..names.clone() }, false),
+        (
+            "+ nearly the same meaning (embeddings)",
+            Weights { beginning: full.beginning, near: full.near, ..names.clone() },
+            false,
+        ),
+        ("+ what tied tables say", Weights { schema: 0.0, paths: false, ..full.clone() }, false),
+        ("+ groups of tables, with join paths completed", Weights { schema: 0.0, ..full.clone() }, false),
+        ("+ names of schemas = all that `link` has", full.clone(), false),
+        ("+ values that the question names", full.clone(), true),
+        ("all but the damping of words written as names", Weights { written_as_name: 1.0, ..full.clone() }, false),
+        ("all but embeddings", Weights { near: 0.0, ..full.clone() }, false),
+        ("all but beginnings", Weights { beginning: 0.0, ..full.clone() }, false),
+        ("all but tied tables", Weights { tied: 0.0, ..full.clone() }, false),
+        ("all but groups", Weights { paths: false, ..full.clone() }, false),
+    ];
+    let old = old::Scorer::new(schema);
+    let shown = |name: &str, ranks: &dyn Fn(&Asked) -> usize| {
+        let cells: Vec<String> =
+            sets.iter().map(|(_, set)| share(&set.iter().map(|q| ranks(q)).collect::<Vec<_>>())).collect();
+        println!("| {name} | {} |", cells.join(" | "));
+    };
+    shown("the scorer before", &|q| q.rank(old.ranked(&q.question, 20).iter().copied()));
+    for (name, weights, with_values) in &ladder {
+        shown(name, &|q| {
+            let hits = if *with_values { values.hits(&q.question) } else { Vec::new() };
+            q.rank(tables.ranked(&q.question, &hits, weights, 20).iter().map(|(t, _)| *t))
+        });
+    }
+    let mut times: Vec<f64> = Vec::new();
+    for question in dev.iter().chain(dev) {
+        let began = Instant::now();
+        std::hint::black_box(tables.link(&question.question, 24_000));
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    println!(
+        "\n`link` into 24,000 bytes: median {:.2} ms, 95 of 100 under {:.2} ms, longest {:.2} ms",
+        at(0.5),
+        at(0.95),
+        at(1.0)
+    );
+}
+
+/// What a change of a few tables costs.
+fn changed(tables: &Tables, schema: &Schema) {
+    let mut now: Vec<_> = schema.tables().to_vec();
+    for table in now.iter_mut().step_by(1_000) {
+        table.columns.push(Column::new("noted_lately", "TEXT"));
+    }
+    let now = Arc::new(Schema::new(now).expect("a schema"));
+    let began = Instant::now();
+    let after = tables.changed(now, &Policy::default());
+    after.index_bytes();
+    println!("index: {:.0} ms after a change of 10 tables", began.elapsed().as_secs_f64() * 1e3);
+}
+
+fn share(ranks: &[usize]) -> String {
+    let within = |most: usize| 100.0 * ranks.iter().filter(|r| **r <= most).count() as f64 / ranks.len().max(1) as f64;
+    format!("{:.1} / **{:.1}** / {:.1}", within(5), within(10), within(20))
+}
+
+/// Changes one weight after the other and keeps what helps, on the half of the databases that is there for it.
+fn tune(tables: &Tables, train: &[Asked]) {
+    let set: Vec<&Asked> = train.iter().filter(|q| !q.held_out).step_by(4).collect();
+    let value = |weights: &Weights| -> f64 {
+        let half = set.len() / 2;
+        let of = |part: &[&Asked]| -> f64 {
+            part.iter()
+                .map(|q| match q.rank(tables.ranked(&q.question, &[], weights, 20).iter().map(|(t, _)| *t)) {
+                    0..=5 => 1.0,
+                    6..=10 => 0.9,
+                    11..=20 => 0.2,
+                    _ => 0.0,
+                })
+                .sum()
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| of(&set[..half]));
+            of(&set[half..]) + other.join().unwrap()
+        }) / set.len() as f64
+    };
+    type Change = (&'static str, fn(&mut Weights) -> &mut f32, &'static [f32]);
+    let changes: &[Change] = &[
+        ("whole_name", |w| &mut w.whole_name, &[0.0, 0.2, 0.4, 0.6, 0.8]),
+        ("column", |w| &mut w.column, &[0.3, 0.45, 0.6, 0.75, 0.9]),
+        ("long_column", |w| &mut w.long_column, &[0.0, 0.25, 0.5, 0.75, 1.0]),
+        ("wide", |w| &mut w.wide, &[0.0, 0.1, 0.2, 0.4, 0.6, 0.8]),
+        ("near", |w| &mut w.near, &[0.0, 0.3, 0.45, 0.6, 0.8]),
+        ("near_from", |w| &mut w.near_from, &[0.4, 0.5, 0.6, 0.7]),
+        ("beginning", |w| &mut w.beginning, &[0.0, 0.3, 0.6, 0.8]),
+        ("tied", |w| &mut w.tied, &[0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        ("step", |w| &mut w.step, &[0.4, 0.55, 0.7, 0.85]),
+        ("schema", |w| &mut w.schema, &[0.0, 0.15, 0.3, 0.5]),
+        ("gain", |w| &mut w.gain, &[0.05, 0.1, 0.2, 0.3]),
+        ("written_as_name", |w| &mut w.written_as_name, &[0.2, 0.4, 0.7, 1.0]),
+    ];
+    let mut best = Weights::default();
+    let mut reached = value(&best);
+    println!("begin {reached:.4}");
+    for round in 0..2 {
+        for (name, field, candidates) in changes {
+            for candidate in *candidates {
+                let mut weights = best.clone();
+                *field(&mut weights) = *candidate;
+                let now = value(&weights);
+                if now > reached + 0.0005 {
+                    println!("round {round}: {name} = {candidate}: {now:.4}");
+                    (best, reached) = (weights, now);
+                }
+            }
+        }
+    }
+    println!("{best:#?}");
+}
+
+/// Shows what is not found, of the half that weights are chosen on.
+fn misses(tables: &Tables, dev: &[Asked], train: &[Asked]) {
+    for q in dev.iter().chain(train.iter().step_by(7)).filter(|q| !q.held_out) {
+        let ranked = tables.ranked(&q.question, &[], &Weights::default(), 20);
+        if q.rank(ranked.iter().map(|(t, _)| *t)) > 10 {
+            println!("{} — {} {:?}", q.question, q.database, q.tables);
+            for (table, score) in ranked.iter().take(10) {
+                println!("    {score:.2} {}", table.full_name());
+            }
+        }
+    }
+}
