@@ -1,5 +1,7 @@
 //! What a model sees of a database: the tables as text, all of them if they fit, else those that the question needs most.
 
+pub mod values;
+
 use std::sync::Arc;
 
 use querymend_sql::schema::{Schema, Table, as_ddl};

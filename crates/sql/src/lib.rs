@@ -38,6 +38,7 @@ mod salvage;
 pub mod schema;
 pub mod scope;
 mod search;
+pub mod values;
 
 pub use dialect::{Classified, Dialect, EngineError, ErrorType, classify};
 pub use finding::{Applicability, Edit, Finding, Fix, Severity, Span};
@@ -52,3 +53,4 @@ pub use rules::{RULES, Rule};
 pub use salvage::{Step, is_wrapping};
 pub use schema::{Schema, SchemaError};
 pub use search::{Next, Search};
+pub use values::Values;

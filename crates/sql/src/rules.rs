@@ -10,6 +10,7 @@ pub mod safety;
 pub mod shape;
 pub mod syntax;
 pub mod types;
+pub mod value;
 
 use crate::dialect::Classified;
 use crate::finding::Finding;
@@ -142,6 +143,8 @@ pub static RULES: &[&Rule] = &[
     &shape::set_operation_order::RULE,
     &shape::subquery_many_rows::RULE,
     &shape::subquery_many_columns::RULE,
+    // Values.
+    &value::unknown_value::RULE,
     // From one dialect to another.
     &portable::function_of_another_dialect::RULE,
     &portable::syntax_of_another_dialect::RULE,

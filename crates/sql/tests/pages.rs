@@ -6,6 +6,8 @@
 //! - ```` ```advice ````: what a model is told, a line each;
 //! - ```` ```fixed safe|likely ````: the query with the first fix of its first finding; every error that has a fix shows it;
 //! - ```` ```policy ````: JSON of the policy that the next query is held against;
+//! - ```` ```question ````: the question that the next query is to answer;
+//! - ```` ```values ````: `table.column: a, b, c` lines, all that these columns hold, for all queries that follow;
 //! - ```` ```error dialect ````: `CODE message` lines of an engine, each of which must be classified as the page's rule.
 //!
 //! A longer fence (four backticks) holds an example with a fence in it.
@@ -16,7 +18,10 @@
 // A test says what went wrong by panicking.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use querymend_sql::finding::apply;
+use querymend_sql::values::{Held, Values};
 use querymend_sql::{
     Applicability, Context, Dialect, EngineError, Finding, Policy, RULES, Rule, Schema, Severity, classify, dialect,
     review,
@@ -79,12 +84,22 @@ fn schema(dialect: &Dialect) -> Schema {
     Schema::from_ddl(&ddl, dialect).unwrap()
 }
 
+/// A line of a block of values.
+fn held(rule: &Rule, line: &str) -> Held {
+    let (place, values) = line.split_once(": ").unwrap_or_else(|| panic!("{}: {line}", rule.code));
+    let (table, column) = place.rsplit_once('.').unwrap_or_else(|| panic!("{}: {line}", rule.code));
+    let values = values.split(", ").map(str::to_string).collect();
+    Held { table: table.into(), column: column.into(), values, whole: true, caseless: false }
+}
+
 /// Runs a page and returns it with its finding and advice blocks as they should be.
 fn run(rule: &Rule, page: &str) -> (String, usize) {
     let mut right = String::new();
     let mut copied = 0;
     let mut proofs = 0;
     let mut policy = Policy::default();
+    let mut question: Option<String> = None;
+    let mut values: Vec<Held> = Vec::new();
     let all = blocks(page);
     for (i, block) in all.iter().enumerate() {
         let mut words = block.tag.split_whitespace();
@@ -93,6 +108,8 @@ fn run(rule: &Rule, page: &str) -> (String, usize) {
             "policy" => {
                 policy = serde_json::from_str(&block.text).unwrap_or_else(|e| panic!("{}: policy: {e}", rule.code))
             }
+            "question" => question = Some(block.text.clone()),
+            "values" => values = block.text.lines().map(|line| held(rule, line)).collect(),
             "error" => {
                 let dialect = Dialect::named(name.unwrap_or(""))
                     .unwrap_or_else(|| panic!("{}: error block without a dialect", rule.code));
@@ -112,9 +129,12 @@ fn run(rule: &Rule, page: &str) -> (String, usize) {
                     .map_or(Some(&dialect::SQLITE), Dialect::named)
                     .unwrap_or_else(|| panic!("{}: {}", rule.code, block.tag));
                 let schema = schema(dialect);
-                let review =
-                    review(&block.text, &Context { schema: Some(&schema), dialect, policy: &policy, question: None });
+                schema.learn(Arc::new(Values::new(values.clone())));
+                let context =
+                    Context { schema: Some(&schema), dialect, policy: &policy, question: question.as_deref() };
+                let review = review(&block.text, &context);
                 policy = Policy::default();
+                question = None;
                 let own: Vec<_> = review.findings.iter().filter(|f| f.code == rule.code).collect();
                 proofs += own.len();
                 let findings: Vec<String> = own

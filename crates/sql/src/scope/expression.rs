@@ -83,6 +83,9 @@ impl<'a> Resolver<'a> {
                     let right = self.expression(end, spot);
                     aggregate |= right.aggregate;
                     self.operation(&EQUALS, (expr, value), (end, right), spot, false, true);
+                    if let Some(last) = self.facts.operations.last_mut() {
+                        last.is_end = true;
+                    }
                 }
                 Value { aggregate, ..Value::of(Type::Boolean) }
             }
@@ -319,6 +322,7 @@ impl<'a> Resolver<'a> {
             clause: spot.clause,
             required,
             is_in,
+            is_end: false,
         });
     }
 

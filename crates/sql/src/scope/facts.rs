@@ -308,6 +308,8 @@ pub struct Operation<'a> {
     pub required: bool,
     /// It is `IN (…)`, which compares with each member.
     pub is_in: bool,
+    /// It is an end of BETWEEN.
+    pub is_end: bool,
 }
 
 /// One use of a table name in FROM.
