@@ -32,8 +32,8 @@ use serde::{Deserialize, Serialize};
 use crate::guard::{BreakerSettings, Budget};
 use crate::retry::RetryPolicy;
 
-pub use error::ConfigError;
 pub use crate::context::values::ValuesSection;
+pub use error::ConfigError;
 pub use sections::{BudgetSection, LimitsSection, SelfCorrection, Trace};
 
 /// Everything that can be set. `docs/config.md` describes it for users.

@@ -231,7 +231,8 @@ impl Dialect {
     /// A text as it must be written.
     pub fn text(&self, value: &str) -> String {
         let value = value.replace('\'', "''");
-        let escaped = if self.grammar.supports_string_literal_backslash_escape() { value.replace('\\', "\\\\") } else { value };
+        let escaped =
+            if self.grammar.supports_string_literal_backslash_escape() { value.replace('\\', "\\\\") } else { value };
         format!("'{escaped}'")
     }
 

@@ -19,6 +19,7 @@
 //! ```
 
 mod broken;
+mod conditions;
 pub mod dialect;
 pub mod diff;
 mod differential;
@@ -40,6 +41,7 @@ pub mod scope;
 mod search;
 pub mod values;
 
+pub use conditions::{Without, without_each};
 pub use dialect::{Classified, Dialect, EngineError, ErrorType, classify};
 pub use finding::{Applicability, Edit, Finding, Fix, Severity, Span};
 pub use policy::{Comments, Policy};
@@ -49,6 +51,7 @@ pub use review::{
     Approved, Context, Extracted, JoinKey, Refused, Review, Shape, Stated, Verdict, review, review_refused,
 };
 pub use rows::{Cell, Rows};
+pub use rules::result::inspect;
 pub use rules::{RULES, Rule};
 pub use salvage::{Step, is_wrapping};
 pub use schema::{Schema, SchemaError};

@@ -22,14 +22,16 @@ pub struct Held {
     pub whole: bool,
     /// The database takes `a` and `A` for equal in this column.
     pub caseless: bool,
+    /// No two rows have the same value, and every row has one.
+    pub unique: bool,
 }
 
 /// How a value is like the one that was looked for, the closest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alike {
-    /// The same but for case, accents and spaces around it.
+    /// The same but for case, accents and spaces around what was looked for.
     Same,
-    /// The same but for punctuation too.
+    /// The same but for punctuation and spaces too.
     Folded,
     /// One letter was dropped, added, changed or swapped with its neighbour.
     Slip,
@@ -63,6 +65,8 @@ pub struct Hit {
     pub exact: bool,
     /// It cannot be a word like any other: it is in quotes, or has several words, a capital or a digit within the sentence.
     pub named: bool,
+    /// It is in quotes.
+    pub quoted: bool,
 }
 
 /// Words of a question that are compared with values, at most so many together.
@@ -232,6 +236,7 @@ impl Values {
                             end,
                             exact: value == said,
                             named,
+                            quoted,
                         });
                     }
                 }
@@ -244,6 +249,12 @@ impl Values {
         let held = &self.columns[spot.column as usize];
         (held, &held.values[spot.value as usize])
     }
+}
+
+/// About how many bytes a value takes, with its entries in the index.
+pub fn cost(value: &str) -> usize {
+    // Each of its letters has an entry of sixteen bytes, and so have its words.
+    value.len() * 17 + 80
 }
 
 /// All entries of a key.
@@ -286,6 +297,7 @@ mod tests {
             values: values.iter().map(|v| v.to_string()).collect(),
             whole,
             caseless,
+            unique: false,
         };
         Values::new(vec![
             held("products", "category", &["Electronics", "Books", "Home & Garden", "Café"], true, false),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use querymend_engine::{Cancel, Engine, Limits};
 use querymend_sql::schema::{Column, Schema, Table, TableKind, Type};
-use querymend_sql::values::Held;
+use querymend_sql::values::{Held, cost};
 use querymend_sql::{Cell, Context, Policy, Rows, Values, review};
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct ValuesSection {
     pub most_values: usize,
     /// The most rows that are looked at in a table. One that has more is known in part.
     pub rows: usize,
-    /// The most bytes of values in all.
+    /// The most memory that values may take in all, with their index, in bytes.
     pub bytes: usize,
     /// The longest that the reading may take.
     #[serde(with = "duration")]
@@ -43,7 +43,7 @@ impl Default for ValuesSection {
             enabled: true,
             most_values: 5_000,
             rows: 100_000,
-            bytes: 16 << 20,
+            bytes: 64 << 20,
             time: Duration::from_secs(10),
             exclude: Vec::new(),
             allow: Vec::new(),
@@ -105,7 +105,7 @@ impl Reading<'_> {
         let small = count <= rows as i64;
         let stretches = if small { vec![name.clone()] } else { self.stretches(table, &name).await };
         for column in columns {
-            self.column(table, column, &stretches, small).await;
+            self.column(table, column, &stretches, small.then_some(count)).await;
         }
     }
 
@@ -129,12 +129,12 @@ impl Reading<'_> {
         (0..STRETCHES).map(|at| format!("{name} WHERE {key} >= {} ORDER BY {key}", from(at))).collect()
     }
 
-    async fn column(&mut self, table: &Table, column: &Column, stretches: &[String], small: bool) {
+    async fn column(&mut self, table: &Table, column: &Column, stretches: &[String], count: Option<i64>) {
         let most = self.settings.most_values;
         let name = self.context.dialect.quoted(&column.name);
         let each = self.settings.rows / stretches.len().max(1);
         let mut values: Vec<String> = Vec::new();
-        let mut whole = small;
+        let mut whole = count.is_some();
         for stretch in stretches {
             let inner = format!("SELECT {name} FROM {stretch} LIMIT {}", each.max(1));
             let sql = format!("SELECT DISTINCT {name} FROM ({inner}) AS some_rows LIMIT {}", most + 2);
@@ -154,13 +154,14 @@ impl Reading<'_> {
         whole &= values.len() <= most;
         values.truncate(most);
         let allowed = self.settings.allow.iter().any(|e| private::fits(e, &table.full_name(), &column.name));
-        let bytes: usize = values.iter().map(String::len).sum();
+        let bytes: usize = values.iter().map(|value| cost(value)).sum();
         if values.is_empty() || bytes > self.room || (!allowed && private::by_look(&values)) {
             return;
         }
         self.room -= bytes;
-        let mut held =
-            Held { table: table.full_name(), column: column.name.clone(), values, whole, caseless: false };
+        let unique = whole && count == i64::try_from(values.len()).ok();
+        let (table_name, column_name) = (table.full_name(), column.name.clone());
+        let mut held = Held { table: table_name, column: column_name, values, whole, caseless: false, unique };
         if held.whole {
             match self.caseless(table, &name, &held.values).await {
                 Some(caseless) => held.caseless = caseless,
@@ -173,11 +174,15 @@ impl Reading<'_> {
     /// Whether the column takes letters of another case for the same; nothing if the database did not say.
     async fn caseless(&self, table: &Table, column: &str, values: &[String]) -> Option<bool> {
         let swap = |value: &String| -> String {
-            value.chars().map(|c| if c.is_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }).collect()
+            value
+                .chars()
+                .map(|c| if c.is_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() })
+                .collect()
         };
-        let other = values.iter().map(|value| (value, swap(value))).find(|(value, other)| {
-            value.as_str() != other && value.is_ascii() && values.binary_search(other).is_err()
-        });
+        let other = values
+            .iter()
+            .map(|value| (value, swap(value)))
+            .find(|(value, other)| value.as_str() != other && value.is_ascii() && values.binary_search(other).is_err());
         // Without letters there is no case.
         let Some((_, other)) = other else { return Some(false) };
         let text = self.context.dialect.text(&other);

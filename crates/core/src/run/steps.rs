@@ -5,8 +5,8 @@ use std::sync::Arc;
 use querymend_sql::diff::Tokens;
 use querymend_sql::schema::Schema;
 use querymend_sql::{
-    Approved, Cell, Context, EngineError, ErrorType, Extracted, Finding, Repair, Review, Rows, Severity, Stated,
-    Status as Mending, Verdict, classify, dialect, diff, is_wrapping, review,
+    Applicability, Approved, Cell, Context, EngineError, ErrorType, Extracted, Finding, Repair, Review, Rows, Severity,
+    Stated, Status as Mending, Verdict, classify, dialect, diff, is_wrapping, review,
 };
 
 use super::{Current, Draft, Hindrance, LONGEST_QUESTION, Purpose, Run, Settings, Step};
@@ -151,8 +151,12 @@ impl Run {
             return self.spent(Stop::SameSql);
         }
         let mendable = found.findings.iter().any(|f| f.severity == Severity::Error && !f.fixes.is_empty());
+        let respelt = |f: &Finding| f.code == "unknown-value" && is_safe(f);
+        let misspelt = self.settings.correction && found.findings.iter().any(respelt);
         let unchecked = !self.settings.correction || !self.settings.preflight;
         match found.approve() {
+            // A value that its column spells otherwise is put right, if the database says the same of it.
+            Ok(_) if found.is_clean() && misspelt => self.mend(None),
             Ok(query) if found.is_clean() || unchecked => {
                 self.note_salvaged(&found);
                 self.send(query, found);
@@ -352,6 +356,10 @@ impl Run {
     }
 }
 
+fn is_safe(finding: &Finding) -> bool {
+    finding.fixes.first().is_some_and(|fix| fix.applicability == Applicability::Safe)
+}
+
 fn has_error(findings: &[Finding]) -> bool {
     findings.iter().any(|f| f.severity == Severity::Error)
 }
@@ -361,7 +369,7 @@ fn warnings(findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// No row, or one row of nothing but NULL and zero.
-pub(super) fn is_empty(rows: &Rows) -> bool {
+pub(crate) fn is_empty(rows: &Rows) -> bool {
     match rows.rows.as_slice() {
         [] => true,
         [row] => row.iter().all(|cell| matches!(cell, Cell::Null | Cell::Integer(0))),

@@ -1,6 +1,7 @@
 //! Values that a query looks for, held against those that its columns hold.
 
 pub mod unknown_value;
+pub mod unmentioned_value;
 
 use sqlparser::ast::{Expr, Value as Literal};
 
@@ -32,7 +33,7 @@ pub(super) fn compared<'s>(subject: &'s Subject<'s>) -> impl Iterator<Item = Com
 }
 
 /// The text that an expression is: a literal, or a name in double quotes that the dialect takes for one.
-fn text_of<'a>(value: Value<'a>, node: &'a Expr) -> Option<&'a str> {
+pub(crate) fn text_of<'a>(value: Value<'a>, node: &'a Expr) -> Option<&'a str> {
     match (value.literal, node) {
         (Some(Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)), _) => Some(text),
         (None, Expr::Identifier(name)) if value.kind == Type::Text && value.column.is_none() => {

@@ -310,6 +310,8 @@ pub struct Operation<'a> {
     pub is_in: bool,
     /// It is an end of BETWEEN.
     pub is_end: bool,
+    /// It stands inside of a NOT, or behind an EXCEPT: what it finds keeps rows away.
+    pub negated: bool,
 }
 
 /// One use of a table name in FROM.

@@ -25,16 +25,15 @@ pub fn fold(text: &str) -> String {
     out
 }
 
-/// Whether two texts differ in nothing but case, accents and the spaces around and between words.
-pub(super) fn is_same(a: &str, b: &str) -> bool {
+/// Whether a text is a value but for case, accents and spaces around the text. Spaces that the value itself has around it are
+/// a fault of the data, and no matter of spelling.
+pub(super) fn is_same(value: &str, text: &str) -> bool {
     let letters = |text: &str| {
         let mut out = String::with_capacity(text.len());
-        for c in text.split_whitespace().collect::<Vec<_>>().join(" ").chars().filter(|c| !is_mark(*c)) {
-            push(c, &mut out);
-        }
+        text.chars().filter(|c| !is_mark(*c)).for_each(|c| push(c, &mut out));
         out
     };
-    letters(a) == letters(b)
+    letters(value) == letters(text.trim())
 }
 
 /// The words of a text, folded, each with its place.

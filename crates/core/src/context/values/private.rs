@@ -25,16 +25,78 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 /// Words of a column's name that say that it holds such data.
 const WORDS: &[&str] = &[
-    "address", "addr", "apikey", "auth", "bic", "birthdate", "birthday", "card", "cc", "cellphone", "credential",
-    "credentials", "cvc", "cvv", "dob", "email", "fax", "hash", "iban", "ip", "ipaddress", "key", "latitude", "license",
-    "longitude", "mail", "mobile", "nonce", "otp", "pan", "passcode", "passphrase", "passport", "passwd", "password", "phone",
-    "pin", "postcode", "private", "pwd", "salt", "secret", "session", "signature", "sin", "social", "ssn", "street",
-    "swift", "taxid", "telephone", "token", "vat", "zip", "zipcode",
+    "address",
+    "addr",
+    "apikey",
+    "auth",
+    "bic",
+    "birthdate",
+    "birthday",
+    "card",
+    "cc",
+    "cellphone",
+    "credential",
+    "credentials",
+    "cvc",
+    "cvv",
+    "dob",
+    "email",
+    "fax",
+    "hash",
+    "iban",
+    "ip",
+    "ipaddress",
+    "key",
+    "latitude",
+    "license",
+    "longitude",
+    "mail",
+    "mobile",
+    "nonce",
+    "otp",
+    "pan",
+    "passcode",
+    "passphrase",
+    "passport",
+    "passwd",
+    "password",
+    "phone",
+    "pin",
+    "postcode",
+    "private",
+    "pwd",
+    "salt",
+    "secret",
+    "session",
+    "signature",
+    "sin",
+    "social",
+    "ssn",
+    "street",
+    "swift",
+    "taxid",
+    "telephone",
+    "token",
+    "vat",
+    "zip",
+    "zipcode",
 ];
 /// The same where a name runs words together: long enough to stand in no other word.
 const PIECES: &[&str] = &[
-    "address", "apikey", "credential", "creditcard", "email", "iban", "passcode", "passport", "passwd", "password",
-    "phone", "secret", "ssn", "token",
+    "address",
+    "apikey",
+    "credential",
+    "creditcard",
+    "email",
+    "iban",
+    "passcode",
+    "passport",
+    "passwd",
+    "password",
+    "phone",
+    "secret",
+    "ssn",
+    "token",
 ];
 
 /// Whether the name of a column says so.
@@ -84,18 +146,16 @@ fn is_number_to_reach(value: &str) -> bool {
     // A date in digits has eight of them at most, a moment has colons.
     let social = value.len() == 11 && value.split('-').map(str::len).eq([3, 2, 4]);
     let card = (13..=19).contains(&digits) && luhn(value);
-    plain && digits > other && (social || card || ((value.starts_with('+') || other >= 2) && (9..=15).contains(&digits)))
+    plain
+        && digits > other
+        && (social || card || ((value.starts_with('+') || other >= 2) && (9..=15).contains(&digits)))
 }
 
 /// The checksum of card numbers.
 fn luhn(value: &str) -> bool {
     let digits: Vec<u32> = value.chars().filter_map(|c| c.to_digit(10)).collect();
-    let sum: u32 = digits
-        .iter()
-        .rev()
-        .enumerate()
-        .map(|(i, d)| if i % 2 == 0 { *d } else { d * 2 / 10 + d * 2 % 10 })
-        .sum();
+    let sum: u32 =
+        digits.iter().rev().enumerate().map(|(i, d)| if i % 2 == 0 { *d } else { d * 2 / 10 + d * 2 % 10 }).sum();
     sum % 10 == 0
 }
 
@@ -105,7 +165,8 @@ fn is_token(value: &str) -> bool {
     let letters = value.chars().filter(char::is_ascii_alphabetic).count();
     let plain = value.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+/=$:".contains(c));
     let hex = value.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    let begins = ["sk-", "pk_", "ghp_", "xox", "eyJ", "AKIA", "$2a$", "$2b$", "$argon2"].iter().any(|b| value.starts_with(b));
+    let begins =
+        ["sk-", "pk_", "ghp_", "xox", "eyJ", "AKIA", "$2a$", "$2b$", "$argon2"].iter().any(|b| value.starts_with(b));
     plain && value.len() >= 20 && (begins || (digits >= 4 && letters >= 4 && (hex || value.len() >= 32)))
 }
 
@@ -116,14 +177,42 @@ mod tests {
     #[test]
     fn f11_columns_that_look_like_secrets_are_told_by_their_names() {
         for name in [
-            "password", "Password_Hash", "userEmail", "e_mail", "PHONE", "phone2", "ssn", "card_number", "apiToken",
-            "home_address", "AddressLine1", "dob", "zip", "session_key", "TAXID", "customerpassword",
+            "password",
+            "Password_Hash",
+            "userEmail",
+            "e_mail",
+            "PHONE",
+            "phone2",
+            "ssn",
+            "card_number",
+            "apiToken",
+            "home_address",
+            "AddressLine1",
+            "dob",
+            "zip",
+            "session_key",
+            "TAXID",
+            "customerpassword",
         ] {
             assert!(by_name(name), "{name}");
         }
         for name in [
-            "name", "country", "publisher_name", "category", "status", "keyword", "monkey", "cardinality", "zipper",
-            "hometown", "description", "passenger", "alignment", "Model", "shipping", "discard",
+            "name",
+            "country",
+            "publisher_name",
+            "category",
+            "status",
+            "keyword",
+            "monkey",
+            "cardinality",
+            "zipper",
+            "hometown",
+            "description",
+            "passenger",
+            "alignment",
+            "Model",
+            "shipping",
+            "discard",
         ] {
             assert!(!by_name(name), "{name}");
         }
@@ -132,14 +221,32 @@ mod tests {
     #[test]
     fn f11_columns_that_look_like_secrets_are_told_by_their_values() {
         for value in [
-            "jane@example.org", "+49 30 1234567", "(555) 123-4567", "555-123-4567", "078-05-1120", "4111 1111 1111 1111",
-            "sk-abcdefghijklmnopqrstuv12", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", "192-83-7465",
+            "jane@example.org",
+            "+49 30 1234567",
+            "(555) 123-4567",
+            "555-123-4567",
+            "078-05-1120",
+            "4111 1111 1111 1111",
+            "sk-abcdefghijklmnopqrstuv12",
+            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+            "192-83-7465",
         ] {
             assert!(looks_private(value), "{value}");
         }
         for value in [
-            "Marvel Comics", "2014-01-31", "2014-01-31 12:30:00", "20140131", "3-D Man", "ISBN", "12", "1970", "a@b",
-            "amc hornet sportabout (sw)", "Supercalifragilisticexpialidocious", "100-200", "DE-1234",
+            "Marvel Comics",
+            "2014-01-31",
+            "2014-01-31 12:30:00",
+            "20140131",
+            "3-D Man",
+            "ISBN",
+            "12",
+            "1970",
+            "a@b",
+            "amc hornet sportabout (sw)",
+            "Supercalifragilisticexpialidocious",
+            "100-200",
+            "DE-1234",
         ] {
             assert!(!looks_private(value), "{value}");
         }
@@ -151,8 +258,16 @@ mod tests {
     #[test]
     fn f11_a_column_is_named_alone_or_with_its_table() {
         for (entry, fit) in [
-            ("email", true), ("customers.email", true), ("shop.customers.email", true), ("CUSTOMERS.*", true), ("e*l", true),
-            ("*.email", true), ("orders.email", false), ("mail", false), ("*", true), ("", false),
+            ("email", true),
+            ("customers.email", true),
+            ("shop.customers.email", true),
+            ("CUSTOMERS.*", true),
+            ("e*l", true),
+            ("*.email", true),
+            ("orders.email", false),
+            ("mail", false),
+            ("*", true),
+            ("", false),
         ] {
             assert_eq!(fits(entry, "shop.customers", "Email"), fit, "{entry}");
         }

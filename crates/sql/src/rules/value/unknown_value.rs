@@ -47,19 +47,26 @@ fn finding(subject: &Subject<'_>, values: &Values, table: &str, one: &Compared<'
         .take(3)
         .collect();
     let shown: Vec<String> = if near.is_empty() {
-        values.of(table, column).map(|held| held.values.iter().take(SHOWN).map(|v| quoted(v)).collect()).unwrap_or_default()
+        values
+            .of(table, column)
+            .map(|held| held.values.iter().take(SHOWN).map(|v| quoted(v)).collect())
+            .unwrap_or_default()
     } else {
         near.iter().map(|n| quoted(&n.value)).collect()
     };
-    let (so, like) = if near.is_empty() { ("Some of its values", "") } else { ("Like it", "") };
-    let mut advice = format!("{}.{column} never holds '{text}'. {so}{like}: {}.", one.table.name, shown.join(", "));
+    let so = if near.is_empty() { "Some of its values" } else { "Like it" };
+    let mut advice = format!("{}.{column} never holds '{text}'. {so}: {}.", one.table.name, shown.join(", "));
     if !elsewhere.is_empty() {
         advice.push_str(&format!(" It is a value of {}.", elsewhere.join(", ")));
         finding.evidence.push(format!("{} holds it", elsewhere.join(", ")));
     }
     finding.evidence.push(format!("{so}: {}", shown.join(", ")));
     for (at, candidate) in near.iter().enumerate() {
-        let sure = sureness(&near, at, !elsewhere.is_empty());
+        let sure = match *one.operation.operator {
+            BinaryOperator::Eq if !one.operation.negated => sureness(&near, at, !elsewhere.is_empty()),
+            // What is left out by another spelling may be meant to stay.
+            _ => Applicability::Suggested,
+        };
         let why = match candidate.alike {
             Alike::Same => format!("`{column}` spells '{text}' as '{}'", candidate.value),
             _ => format!("`{column}` holds '{}', which is like '{text}'", candidate.value),
