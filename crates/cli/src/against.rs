@@ -1,9 +1,12 @@
 //! What a query is held against: a database, a schema file, or nothing but its dialect.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use querymend::config::ValuesSection;
+use querymend::context::values;
 use querymend_engine::{Answer, open};
 use querymend_sql::dialect::{DIALECTS, SQLITE};
 use querymend_sql::{Dialect, Policy, Schema};
@@ -12,6 +15,9 @@ use crate::failure::Failure;
 use crate::input;
 use crate::out::Out;
 use crate::render::one_line;
+
+/// How long the values of a database may take to be read: whoever checks a query waits for it.
+const READING: Duration = Duration::from_secs(3);
 
 /// The options that say it.
 #[derive(Debug, Clone, Args)]
@@ -25,6 +31,9 @@ pub struct Against {
     /// Dialect of the SQL [default: that of the database, else sqlite]
     #[arg(long, value_name = "NAME", value_parser = dialect)]
     pub dialect: Option<&'static Dialect>,
+    /// Read no values of the database: only its tables and columns
+    #[arg(long)]
+    pub no_values: bool,
 }
 
 /// The tables and the dialect.
@@ -35,6 +44,8 @@ pub struct Known {
     pub dialect: &'static Dialect,
     /// The address of the database that the schema was read from, if it was one.
     pub database: Option<String>,
+    /// Whether the values of its text columns are read too.
+    pub values: bool,
 }
 
 impl Known {
@@ -48,7 +59,23 @@ impl Known {
 
     /// The same without a word.
     pub fn hiding(self, policy: &Policy) -> Self {
-        Self { schema: self.schema.map(|schema| policy.readable(schema)), ..self }
+        let known = Self { schema: self.schema.map(|schema| policy.readable(schema)), ..self };
+        known.learn(policy);
+        known
+    }
+
+    /// Reads what the text columns hold, so that a value that is nowhere can be told. Without it only less is told, so that
+    /// what goes wrong here says nothing.
+    fn learn(&self, policy: &Policy) {
+        let (Some(schema), Some(address)) = (&self.schema, self.database.as_deref().filter(|_| self.values)) else {
+            return;
+        };
+        let Ok(engine) = open(address) else { return };
+        let settings = ValuesSection { time: READING, ..ValuesSection::default() };
+        let values = wait(Box::pin(async { Ok(values::read(&*engine, schema, policy, &settings).await) }));
+        if let Ok(values) = values {
+            schema.learn(Arc::new(values));
+        }
     }
 }
 
@@ -82,11 +109,11 @@ impl Against {
             let engine = open(url)?;
             let schema = wait(engine.schema())?;
             let dialect = self.dialect.unwrap_or(engine.dialect());
-            return Ok(Known { schema: Some(schema), dialect, database: Some(url.clone()) });
+            return Ok(Known { schema: Some(schema), dialect, database: Some(url.clone()), values: !self.no_values });
         }
         let dialect = self.dialect.unwrap_or(&SQLITE);
         let schema = self.schema.as_deref().map(|path| input::schema(path, dialect)).transpose()?;
-        Ok(Known { schema, dialect, database: None })
+        Ok(Known { schema, dialect, database: None, values: false })
     }
 
     /// Whether there is nothing to look names up in.

@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use crate::guard::{BreakerSettings, Budget};
 use crate::retry::RetryPolicy;
 
+pub use crate::context::values::ValuesSection;
 pub use error::ConfigError;
 pub use sections::{BudgetSection, LimitsSection, MemorySection, SelfCorrection, Trace};
 
@@ -59,6 +60,8 @@ pub struct Config {
     pub retry_policy: RetryPolicy,
     /// What may be asked of the database.
     pub policy: Policy,
+    /// Which values of text columns are read, so that a value that is nowhere can be told.
+    pub values: ValuesSection,
     /// The set of prompts.
     pub prompt: String,
     /// How freely the model chooses its words: 0 to 2.
@@ -89,6 +92,7 @@ impl Default for Config {
             limits: LimitsSection::default(),
             retry_policy: RetryPolicy::default(),
             policy: Policy::default(),
+            values: ValuesSection::default(),
             prompt: "standard".to_owned(),
             temperature: 0.0,
             candidates: None,
@@ -183,6 +187,7 @@ impl Config {
             ("circuit_breaker.timeout", breaker.timeout),
             ("budget.time", self.budget.time),
             ("limits.time", self.limits.time),
+            ("values.time", self.values.time),
         ] {
             if time.is_zero() {
                 return Err(ConfigError::value(field, "it must be more than no time".to_owned()));
@@ -193,6 +198,9 @@ impl Config {
         range::check_positive("rows", Some(self.limits.rows)).map_err(wrong("limits.rows"))?;
         range::check_positive("bytes", Some(self.limits.bytes)).map_err(wrong("limits.bytes"))?;
         range::check_positive("memory", Some(self.limits.memory)).map_err(wrong("limits.memory"))?;
+        range::check_positive("most_values", Some(self.values.most_values)).map_err(wrong("values.most_values"))?;
+        range::check_positive("rows", Some(self.values.rows)).map_err(wrong("values.rows"))?;
+        range::check_positive("bytes", Some(self.values.bytes)).map_err(wrong("values.bytes"))?;
         range::check_temperature(self.temperature).map_err(wrong("temperature"))?;
         if let Some(name) = self.dialect.as_deref().filter(|name| Dialect::named(name).is_none()) {
             let known: Vec<&str> = querymend_sql::dialect::DIALECTS.iter().map(|dialect| dialect.name).collect();

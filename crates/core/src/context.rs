@@ -6,6 +6,7 @@ mod pack;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 mod tests;
+pub mod values;
 mod words;
 
 use std::collections::HashMap;

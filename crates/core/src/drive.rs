@@ -1,6 +1,6 @@
 //! Carries out the steps of a run: the only place that waits. It never chooses.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use querymend_engine::sqlite::Local;
@@ -9,18 +9,20 @@ use querymend_model::{Error as ModelTrouble, Model, Request, Stopped};
 use querymend_sql::schema::{Schema, Table};
 use querymend_sql::{
     Applicability, Approved, Cell, Context, EngineError, Next, Policy, Repair, Request as Mending, Rows, Search,
-    Stated, classify, review,
+    Stated, Without, classify, review,
 };
+use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
+use tokio::task::AbortHandle;
 
 use crate::config::Config;
-use crate::context::Tables;
+use crate::context::{Tables, values};
 use crate::event::{Answer, Cost, Event, Problem, ProblemCode};
 use crate::guard::{Breakers, GuardedEngine, GuardedModel, Open};
 use crate::memory::{self, Memory, Recalled};
 use crate::prompts;
 use crate::records::ErrorRecords;
-use crate::run::{Ask, Draft, Gathered, Hindrance, Outcome, Run, Settings, Step};
+use crate::run::{Ask, Draft, Gathered, Hindrance, Outcome, Run, Settings, Step, is_empty};
 use crate::session::Session;
 use crate::trace;
 
@@ -66,6 +68,9 @@ pub struct Querymend {
     policy: Arc<Policy>,
     tables: OnceCell<Arc<Tables>>,
     memory: Option<Memory>,
+    /// The database as it was given: reading values in the background trips no breaker.
+    plain: Arc<dyn Engine>,
+    reading: Mutex<Option<AbortHandle>>,
 }
 
 impl Querymend {
@@ -79,6 +84,8 @@ impl Querymend {
     pub fn guarded(engine: Arc<dyn Engine>, model: Arc<dyn Model>, config: Config, breakers: Arc<Breakers>) -> Self {
         let policy = Arc::new(config.policy.clone());
         Self {
+            plain: Arc::clone(&engine),
+            reading: Mutex::new(None),
             engine: breakers.engine(engine),
             model: breakers.model(model),
             config,
@@ -124,9 +131,25 @@ impl Querymend {
     async fn tables(&self) -> Result<&Arc<Tables>, EngineTrouble> {
         let read = || async {
             let schema = Arc::new(self.policy.readable(self.engine.schema().await?));
+            self.learn(&schema);
             Ok(Arc::new(Tables::new(schema, self.engine.dialect(), &self.policy)))
         };
         self.tables.get_or_try_init(read).await
+    }
+
+    /// Reads in the background what the text columns hold. Nobody waits for it: a question that comes first goes on without.
+    fn learn(&self, schema: &Arc<Schema>) {
+        let settings = self.config.values.clone();
+        let Ok(runtime) = Handle::try_current() else { return };
+        if !settings.enabled {
+            return;
+        }
+        let (engine, schema, policy) = (Arc::clone(&self.plain), Arc::clone(schema), Arc::clone(&self.policy));
+        let reading = runtime.spawn(async move {
+            let known = values::read(&*engine, &schema, &policy, &settings).await;
+            schema.learn(Arc::new(known));
+        });
+        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading.abort_handle());
     }
 
     /// Begins a conversation.
@@ -211,6 +234,15 @@ impl Querymend {
     }
 }
 
+impl Drop for Querymend {
+    fn drop(&mut self) {
+        let reading = self.reading.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reading) = reading.take() {
+            reading.abort();
+        }
+    }
+}
+
 struct Driver<'d> {
     querymend: &'d Querymend,
     question: String,
@@ -245,6 +277,10 @@ impl Driver<'_> {
                 // A lookup that was stopped says nothing about its value.
                 Outcome::Looked(if self.cancel.is_cancelled() { Err(Hindrance::Cancelled) } else { Ok(absent) })
             }
+            Step::Explain(queries) => {
+                let narrow = self.explain(queries).await;
+                Outcome::Explained(if self.cancel.is_cancelled() { Err(Hindrance::Cancelled) } else { Ok(narrow) })
+            }
             Step::Fetch(tables) => Outcome::Fetched(self.fetch(tables).await),
             Step::Done => self.cancelled(step),
         }
@@ -258,6 +294,7 @@ impl Driver<'_> {
             Step::Mend { .. } => Outcome::Mended(Err(Hindrance::Cancelled)),
             Step::Fetch(_) => Outcome::Fetched(Err(Hindrance::Cancelled)),
             Step::Look(_) => Outcome::Looked(Err(Hindrance::Cancelled)),
+            Step::Explain(_) => Outcome::Explained(Err(Hindrance::Cancelled)),
             Step::Execute(_) | Step::Done => Outcome::Executed(Err(Hindrance::Cancelled)),
         }
     }
@@ -379,10 +416,30 @@ impl Driver<'_> {
                 Ok(query) if !word.trim().is_empty() => self.lookup(&query, SHOWN_VALUES).await.unwrap_or_default(),
                 _ => Vec::new(),
             };
+            // The index also knows what is a letter away.
+            for near in
+                schema.values().map_or(Vec::new(), |v| v.near(&one.table, &one.column, &one.value, SHOWN_VALUES))
+            {
+                if !held.contains(&near.value) {
+                    held.push(near.value);
+                }
+            }
             held.retain(|v| !v.is_empty() && v.len() < 60);
             absent.push((one.clone(), held));
         }
         absent
+    }
+
+    /// Of conditions, those without which the query would find something.
+    async fn explain(&self, queries: &[Without]) -> Vec<String> {
+        let mut narrow = Vec::new();
+        for without in queries {
+            let rows = self.engine().execute(&without.query, &Limits::lookup(2), &self.cancel.engine).await;
+            if rows.is_ok_and(|rows| !is_empty(&rows)) {
+                narrow.push(without.condition.clone());
+            }
+        }
+        narrow
     }
 
     async fn fetch(&mut self, tables: &[(String, Approved)]) -> Result<Arc<Schema>, Hindrance> {

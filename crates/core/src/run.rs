@@ -14,6 +14,8 @@ mod settle;
 mod steps;
 mod weigh;
 
+pub(crate) use steps::is_empty;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +23,7 @@ use std::time::Duration;
 use querymend_model::Message;
 use querymend_sql::diff::Tokens;
 use querymend_sql::schema::Schema;
-use querymend_sql::{Applied, Approved, Dialect, EngineError, Finding, Policy, Repair, Rows, Shape, Stated};
+use querymend_sql::{Applied, Approved, Dialect, EngineError, Finding, Policy, Repair, Rows, Shape, Stated, Without};
 
 use crate::context::Tables;
 use crate::event::{Answer, Attempt, Correction, Cost, Event, Problem, Stop};
@@ -106,6 +108,8 @@ pub enum Step {
     Execute(Approved),
     /// Find out whether columns hold values, and what they hold instead.
     Look(Vec<Stated>),
+    /// Find out which condition alone keeps all rows away.
+    Explain(Vec<Without>),
     /// Fetch whole tables, for an analysis that runs here.
     Fetch(Vec<(String, Approved)>),
     /// It is over.
@@ -162,6 +166,8 @@ pub enum Outcome {
     Executed(Result<Rows, Hindrance>),
     /// Of [`Step::Look`]: the values that are absent, each with some that are there.
     Looked(Result<Vec<(Stated, Vec<String>)>, Hindrance>),
+    /// Of [`Step::Explain`]: the conditions without which there would be rows.
+    Explained(Result<Vec<String>, Hindrance>),
     /// Of [`Step::Fetch`]: the tables as they are here now.
     Fetched(Result<Arc<Schema>, Hindrance>),
 }
@@ -215,6 +221,10 @@ pub struct Run {
     kept: Option<(Current, Rows)>,
     corrections: Vec<Correction>,
     absent: Vec<Stated>,
+    /// Conditions that alone keep all rows of the answer away, once that was looked into.
+    narrow: Option<Vec<String>>,
+    /// The rows of the answer, while that is looked into.
+    found: Option<Rows>,
     fell_back: Option<Stop>,
     cost: Cost,
     counts: Counts,
@@ -279,6 +289,8 @@ impl Run {
             kept: None,
             corrections: Vec::new(),
             absent: Vec::new(),
+            narrow: None,
+            found: None,
             fell_back: None,
             cost: Cost::default(),
             counts: Counts::default(),
@@ -334,6 +346,7 @@ impl Run {
             (Step::Mend { .. }, Outcome::Mended(result)) => self.mended(result),
             (Step::Execute(_), Outcome::Executed(result)) => self.executed(result),
             (Step::Look(_), Outcome::Looked(result)) => self.looked(result),
+            (Step::Explain(_), Outcome::Explained(result)) => self.explained(result),
             (Step::Fetch(_), Outcome::Fetched(result)) => self.fetched(result),
             _ => (self.began, self.now) = before,
         }

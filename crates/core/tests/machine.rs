@@ -420,6 +420,17 @@ fn play(world: &World) -> Result<Log, TestCaseError> {
                     Some(fate) => Err(hindrance(fate)),
                 })
             }
+            Step::Explain(queries) => {
+                prop_assert!(!queries.is_empty());
+                for without in queries {
+                    harmless(without.query.sql(), &settings.policy)?;
+                }
+                looked += 1;
+                Outcome::Explained(match pick(&world.looks, looked - 1) {
+                    None => Ok(queries.iter().map(|without| without.condition.clone()).collect()),
+                    Some(fate) => Err(hindrance(fate)),
+                })
+            }
             Step::Fetch(tables) => {
                 log.fetches += 1;
                 for (_, query) in tables {
@@ -486,6 +497,7 @@ fn strays(run: &mut Run, step: &Step, now: Duration) -> Result<(), TestCaseError
         Outcome::Weighed(Ok(Vec::new())),
         Outcome::Executed(Ok(rows(1))),
         Outcome::Looked(Ok(Vec::new())),
+        Outcome::Explained(Ok(Vec::new())),
         Outcome::Fetched(Err(Hindrance::Cancelled)),
     ] {
         let fits = matches!(
@@ -496,6 +508,7 @@ fn strays(run: &mut Run, step: &Step, now: Duration) -> Result<(), TestCaseError
                 | (Step::Mend { .. }, Outcome::Mended(_))
                 | (Step::Execute(_), Outcome::Executed(_))
                 | (Step::Look(_), Outcome::Looked(_))
+                | (Step::Explain(_), Outcome::Explained(_))
                 | (Step::Fetch(_), Outcome::Fetched(_))
         );
         if !fits {

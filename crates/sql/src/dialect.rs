@@ -228,6 +228,14 @@ impl Dialect {
         DIALECTS.iter().find(|d| is(d.name) || d.other_names.iter().any(|n| is(n))).copied()
     }
 
+    /// A text as it must be written.
+    pub fn text(&self, value: &str) -> String {
+        let value = value.replace('\'', "''");
+        let escaped =
+            if self.grammar.supports_string_literal_backslash_escape() { value.replace('\\', "\\\\") } else { value };
+        format!("'{escaped}'")
+    }
+
     /// A name as it must be written: in quotes where it needs them.
     pub fn quoted(&self, name: &str) -> String {
         let plain = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')

@@ -19,6 +19,7 @@
 //! ```
 
 mod broken;
+mod conditions;
 pub mod dialect;
 pub mod diff;
 mod differential;
@@ -38,7 +39,9 @@ mod salvage;
 pub mod schema;
 pub mod scope;
 mod search;
+pub mod values;
 
+pub use conditions::{Without, without_each};
 pub use dialect::{Classified, Dialect, EngineError, ErrorType, classify};
 pub use finding::{Applicability, Edit, Finding, Fix, Severity, Span};
 pub use policy::{Comments, Policy};
@@ -48,7 +51,9 @@ pub use review::{
     Approved, Context, Extracted, JoinKey, Refused, Review, Shape, Stated, Verdict, review, review_refused,
 };
 pub use rows::{Cell, Rows};
+pub use rules::result::inspect;
 pub use rules::{RULES, Rule};
 pub use salvage::{Step, is_wrapping};
 pub use schema::{Schema, SchemaError};
 pub use search::{Next, Search};
+pub use values::Values;

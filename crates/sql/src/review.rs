@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use sqlparser::ast::{BinaryOperator, Value as Literal};
+use sqlparser::ast::BinaryOperator;
 use sqlparser::tokenizer::TokenWithSpan;
 
 use crate::dialect::{Classified, Dialect};
@@ -11,6 +11,7 @@ use crate::diff::Tokens;
 use crate::finding::{Finding, Severity, Span};
 use crate::policy::Policy;
 use crate::query::{Failure, Query, line_column};
+use crate::rules::value::text_of;
 use crate::rules::{RULES, Subject};
 use crate::schema::Schema;
 use crate::scope::{self, Facts, TableMeaning};
@@ -316,18 +317,13 @@ fn extract(query: &Query, facts: &Facts<'_>, context: &Context<'_>) -> Extracted
 }
 
 fn stated(facts: &Facts<'_>) -> Vec<Stated> {
-    let text = |literal: &Literal| match literal {
-        Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => Some(text.clone()),
-        _ => None,
-    };
     let mut out = Vec::new();
-    for o in facts.operations.iter().filter(|o| *o.operator == BinaryOperator::Eq) {
-        let (column, literal) = match (o.left.column, o.right.literal, o.left.literal, o.right.column) {
-            (Some(column), Some(literal), _, _) | (_, _, Some(literal), Some(column)) => (column, literal),
-            _ => continue,
-        };
-        if let (Some((table, column)), Some(value)) = (facts.sources[column.0].origin(column.1), text(literal)) {
-            let stated = Stated { table: table.full_name(), column: column.name.clone(), value };
+    for o in facts.operations.iter().filter(|o| *o.operator == BinaryOperator::Eq && !o.is_end) {
+        let sides = [(o.left, o.right, o.right_node), (o.right, o.left, o.left_node)];
+        let found = sides.into_iter().find_map(|(side, other, node)| Some((side.column?, text_of(other, node)?)));
+        let Some(((source, index), value)) = found else { continue };
+        if let Some((table, column)) = facts.sources[source].origin(index) {
+            let stated = Stated { table: table.full_name(), column: column.name.clone(), value: value.to_string() };
             if !out.contains(&stated) {
                 out.push(stated);
             }

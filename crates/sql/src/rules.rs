@@ -6,10 +6,12 @@ pub mod artefact;
 pub mod engine;
 pub mod names;
 pub mod portable;
+pub mod result;
 pub mod safety;
 pub mod shape;
 pub mod syntax;
 pub mod types;
+pub mod value;
 
 use crate::dialect::Classified;
 use crate::finding::Finding;
@@ -137,11 +139,16 @@ pub static RULES: &[&Rule] = &[
     &shape::aggregate_in_where::RULE,
     &shape::join_without_condition::RULE,
     &shape::fan_out::RULE,
+    &shape::off_key_join::RULE,
+    &shape::impossible_condition::RULE,
     &shape::set_operation_arity::RULE,
     &shape::set_operation_types::RULE,
     &shape::set_operation_order::RULE,
     &shape::subquery_many_rows::RULE,
     &shape::subquery_many_columns::RULE,
+    // Values.
+    &value::unknown_value::RULE,
+    &value::unmentioned_value::RULE,
     // From one dialect to another.
     &portable::function_of_another_dialect::RULE,
     &portable::syntax_of_another_dialect::RULE,
@@ -150,6 +157,10 @@ pub static RULES: &[&Rule] = &[
     // What did not parse and nobody above recognised.
     &syntax::unfinished::RULE,
     &artefact::syntax_error::RULE,
+    // What rows say.
+    &result::empty_result::RULE,
+    &result::null_result::RULE,
+    &result::implausible_share::RULE,
     // What only a database can say.
     &engine::timed_out::RULE,
     &engine::permission_denied::RULE,

@@ -8,11 +8,14 @@ mod infer;
 mod render;
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
 pub use ddl::DdlError;
 pub use render::{as_ddl, as_ddl_with};
+
+use crate::values::Values;
 
 /// The kinds of value that matter to a review; vendors' type names are folded into these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -217,6 +220,9 @@ pub struct Schema {
     /// So many tables at the end are known, and never spoken of.
     #[serde(skip)]
     hidden: usize,
+    /// What its columns hold, once somebody has read it.
+    #[serde(skip)]
+    values: OnceLock<Arc<Values>>,
 }
 
 /// Why a schema could not be read.
@@ -280,7 +286,7 @@ impl Schema {
                 }
             }
         }
-        let mut schema = Self { tables, functions: None, by_name, hidden: 0 };
+        let mut schema = Self { tables, functions: None, by_name, hidden: 0, values: OnceLock::new() };
         infer::foreign_keys(&mut schema.tables);
         Ok(schema)
     }
@@ -326,7 +332,18 @@ impl Schema {
         for (i, table) in tables.iter().enumerate() {
             by_name.entry(table.name.to_lowercase()).or_default().push(i);
         }
-        Self { tables, functions: self.functions.clone(), by_name, hidden: count }
+        Self { tables, functions: self.functions.clone(), by_name, hidden: count, values: OnceLock::new() }
+    }
+
+    /// Adds what its columns hold. It is read after the tables, and once told stays as it is: rules that speak of values are
+    /// silent before.
+    pub fn learn(&self, values: Arc<Values>) {
+        self.values.get_or_init(|| values);
+    }
+
+    /// What its columns hold, where that is known.
+    pub fn values(&self) -> Option<&Arc<Values>> {
+        self.values.get()
     }
 
     /// All tables and views that may be spoken of.

@@ -32,6 +32,7 @@ pub fn resolve<'a>(statement: &'a Statement, schema: Option<&'a Schema>, dialect
         ctes: Vec::new(),
         later_ctes: Vec::new(),
         locals: Vec::new(),
+        negated: 0,
     };
     if let Some(query) = query_of(statement) {
         resolver.query(query, None);
@@ -63,6 +64,8 @@ struct Resolver<'a> {
     ctes: Vec<Cte<'a>>,
     later_ctes: Vec<&'a Ident>,
     locals: Vec<&'a Ident>,
+    /// How many negations stand around the place that is walked.
+    negated: usize,
 }
 
 /// What a query gives.

@@ -76,6 +76,8 @@ pub struct Search<'r> {
     /// What the database was asked, and whether there are such rows; `None` if it could not tell in time.
     answers: HashMap<Lookup, Option<bool>>,
     looked_up: Option<Lookup>,
+    /// A query that runs, with the question whether a value that it looks for is really nowhere.
+    doubted: Option<(State, Approved)>,
     /// What nothing proves is tried as well, once nothing else is left.
     may_guess: bool,
     guessing: bool,
@@ -96,6 +98,7 @@ impl<'r> Search<'r> {
             best: None,
             answers: HashMap::new(),
             looked_up: None,
+            doubted: None,
             may_guess: false,
             guessing: false,
             done: None,
@@ -116,6 +119,9 @@ impl<'r> Search<'r> {
         loop {
             if let Some(done) = &self.done {
                 return Next::Done(Box::new(done.clone()));
+            }
+            if let Some((_, query)) = &self.doubted {
+                return Next::Rows(query.clone());
             }
             let Some(at) = cheapest(&self.open) else {
                 if !self.begin_to_guess() {
@@ -169,6 +175,9 @@ impl<'r> Search<'r> {
         if let Some(lookup) = self.looked_up.take() {
             self.answers.insert(lookup, answer);
         }
+        if let Some((here, _)) = self.doubted.take() {
+            self.accepted(here);
+        }
     }
 
     /// A clean query that the database would run. One that was clean from the start is left alone, unless whoever ran it knows
@@ -180,6 +189,20 @@ impl<'r> Search<'r> {
         {
             return self.expand(known);
         }
+        if self.connected
+            && let Some((lookup, fix)) = self.misspelt(&here)
+        {
+            match self.answers.contains_key(&lookup) {
+                true => return self.respell(here, &fix),
+                false => {
+                    if let Some(query) = self.lookup(&lookup) {
+                        self.looked_up = Some(lookup);
+                        self.doubted = Some((here, query));
+                        return;
+                    }
+                }
+            }
+        }
         // Fixes that are sure enough may also have been missed because another error, which nothing mends, stood before theirs.
         if here.applied.iter().any(|a| a.applicability > self.request.apply) {
             self.done = Some(guess(with_salvage(here)));
@@ -187,6 +210,34 @@ impl<'r> Search<'r> {
         }
         let status = if untouched { Status::Untouched } else { Status::Mended };
         self.done = Some(outcome(status, if untouched { here } else { with_salvage(here) }));
+    }
+
+    /// A value that its column spells otherwise, as far as the index of values knows, and how it is put right. The index may be
+    /// older than the rows, so that the database has the last word: what it holds after all is passed over.
+    fn misspelt(&self, here: &State) -> Option<(Lookup, Fix)> {
+        let values = self.request.context.schema?.values()?;
+        here.review.findings.iter().filter(|f| f.code == "unknown-value").find_map(|finding| {
+            let fix = finding.fixes.first().filter(|fix| fix.applicability == Applicability::Safe)?;
+            let absent = |s: &&Stated| s.value == finding.subject && values.absent(&s.table, &s.column, &s.value);
+            let lookup = Lookup::Value(here.review.stated.iter().find(absent)?.clone());
+            let nowhere = matches!(self.answers.get(&lookup), None | Some(Some(false)));
+            nowhere.then(|| (lookup, fix.clone()))
+        })
+    }
+
+    /// Goes on with the value as the column spells it, if that is a query as good as this one.
+    fn respell(&mut self, here: State, fix: &Fix) {
+        let text = apply(&here.review.source, &fix.edits);
+        let mut applied = here.applied.clone();
+        applied.push(Applied { code: "unknown-value", applicability: fix.applicability, why: fix.why.clone() });
+        let next = state(&self.request, text, applied, here.cost);
+        self.reviews += 1;
+        if next.review.is_clean() && next.text != here.text {
+            self.open = vec![next];
+        } else {
+            let status = if here.applied.is_empty() { Status::Untouched } else { Status::Mended };
+            self.done = Some(outcome(status, here));
+        }
     }
 
     /// Whether what was given up is tried once more, from where it came furthest, with fixes that nothing proves.

@@ -6,6 +6,9 @@
 //! - ```` ```advice ````: what a model is told, a line each;
 //! - ```` ```fixed safe|likely ````: the query with the first fix of its first finding; every error that has a fix shows it;
 //! - ```` ```policy ````: JSON of the policy that the next query is held against;
+//! - ```` ```question ````: the question that the next query is to answer;
+//! - ```` ```values ````: `table.column: a, b, c` lines, all that these columns hold, for all queries that follow;
+//! - ```` ```rows ````: what the query before it gave back, `a | b` lines under their names; the page's rule looks at these;
 //! - ```` ```error dialect ````: `CODE message` lines of an engine, each of which must be classified as the page's rule.
 //!
 //! A longer fence (four backticks) holds an example with a fence in it.
@@ -16,10 +19,13 @@
 // A test says what went wrong by panicking.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use querymend_sql::finding::apply;
+use querymend_sql::values::{Held, Values};
 use querymend_sql::{
-    Applicability, Context, Dialect, EngineError, Finding, Policy, RULES, Rule, Schema, Severity, classify, dialect,
-    review,
+    Applicability, Cell, Context, Dialect, EngineError, Finding, Policy, RULES, Rows, Rule, Schema, Severity, classify,
+    dialect, inspect, review,
 };
 
 struct Block {
@@ -79,12 +85,34 @@ fn schema(dialect: &Dialect) -> Schema {
     Schema::from_ddl(&ddl, dialect).unwrap()
 }
 
+/// What a block says that a query gave back.
+fn rows(text: &str) -> Rows {
+    let cell = |text: &str| match text.parse::<i64>() {
+        Ok(number) => Cell::Integer(number),
+        Err(_) if text == "NULL" => Cell::Null,
+        Err(_) => text.parse().map_or_else(|_| Cell::Text(text.to_string()), Cell::Number),
+    };
+    let mut lines = text.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
+    let columns = lines.next().unwrap_or_default().iter().map(|name| name.to_string()).collect();
+    Rows { columns, rows: lines.map(|line| line.into_iter().map(cell).collect()).collect(), truncated: false }
+}
+
+/// A line of a block of values.
+fn held(rule: &Rule, line: &str) -> Held {
+    let (place, values) = line.split_once(": ").unwrap_or_else(|| panic!("{}: {line}", rule.code));
+    let (table, column) = place.rsplit_once('.').unwrap_or_else(|| panic!("{}: {line}", rule.code));
+    let values = values.split(", ").map(str::to_string).collect();
+    Held { table: table.into(), column: column.into(), values, whole: true, ..Held::default() }
+}
+
 /// Runs a page and returns it with its finding and advice blocks as they should be.
 fn run(rule: &Rule, page: &str) -> (String, usize) {
     let mut right = String::new();
     let mut copied = 0;
     let mut proofs = 0;
     let mut policy = Policy::default();
+    let mut question: Option<String> = None;
+    let mut values: Vec<Held> = Vec::new();
     let all = blocks(page);
     for (i, block) in all.iter().enumerate() {
         let mut words = block.tag.split_whitespace();
@@ -93,6 +121,8 @@ fn run(rule: &Rule, page: &str) -> (String, usize) {
             "policy" => {
                 policy = serde_json::from_str(&block.text).unwrap_or_else(|e| panic!("{}: policy: {e}", rule.code))
             }
+            "question" => question = Some(block.text.clone()),
+            "values" => values = block.text.lines().map(|line| held(rule, line)).collect(),
             "error" => {
                 let dialect = Dialect::named(name.unwrap_or(""))
                     .unwrap_or_else(|| panic!("{}: error block without a dialect", rule.code));
@@ -112,10 +142,16 @@ fn run(rule: &Rule, page: &str) -> (String, usize) {
                     .map_or(Some(&dialect::SQLITE), Dialect::named)
                     .unwrap_or_else(|| panic!("{}: {}", rule.code, block.tag));
                 let schema = schema(dialect);
-                let review =
-                    review(&block.text, &Context { schema: Some(&schema), dialect, policy: &policy, question: None });
-                policy = Policy::default();
-                let own: Vec<_> = review.findings.iter().filter(|f| f.code == rule.code).collect();
+                schema.learn(Arc::new(Values::new(values.clone())));
+                let context =
+                    Context { schema: Some(&schema), dialect, policy: &policy, question: question.as_deref() };
+                let review = review(&block.text, &context);
+                let given = all.get(i + 1).filter(|next| next.tag == "rows");
+                let found = match given {
+                    Some(block) => inspect(&review, &rows(&block.text), &context),
+                    None => review.findings.clone(),
+                };
+                let own: Vec<_> = found.iter().filter(|f| f.code == rule.code).collect();
                 proofs += own.len();
                 let findings: Vec<String> = own
                     .iter()
@@ -128,9 +164,9 @@ fn run(rule: &Rule, page: &str) -> (String, usize) {
                 advice.dedup();
                 let mut said = false;
                 let belongs = |b: &&Block| b.tag == "finding" || b.tag == "advice" || b.tag.starts_with("fixed");
-                let mut after = block.after;
+                let mut after = given.map_or(block.after, |rows| rows.after);
                 let mut mended = fixed(&own, &review.source);
-                for next in all[i + 1..].iter().take_while(belongs) {
+                for next in all[i + 1 + usize::from(given.is_some())..].iter().take_while(belongs) {
                     after = next.after;
                     let text = match next.tag.as_str() {
                         "finding" => findings.join("\n"),
@@ -173,6 +209,8 @@ fn run(rule: &Rule, page: &str) -> (String, usize) {
                     block.text,
                     review.findings
                 );
+                policy = Policy::default();
+                question = None;
                 for finding in &own {
                     assert!(
                         finding.span.end <= review.source.len() && finding.span.start <= finding.span.end,

@@ -77,7 +77,13 @@ impl Batch {
                 .hint("name the folder that the `db` paths of the lines start from"));
         }
         let common = if against.nothing() { None } else { Some(Arc::new(against.load(out)?.within(&policy, out))) };
-        answer_all(input, &name, Desk::new(job, &self.root, policy, against.dialect, common), self.threads(), out)
+        answer_all(
+            input,
+            &name,
+            Desk::new(job, &self.root, policy, against.dialect, common, !against.no_values),
+            self.threads(),
+            out,
+        )
     }
 }
 

@@ -9,6 +9,7 @@ use crate::failure::{Exit, Failure};
 use crate::given::Given;
 use crate::input::Text;
 use crate::lines::Lines;
+use crate::mend::words;
 use crate::out::Out;
 use crate::{render, sarif};
 
@@ -31,6 +32,7 @@ pub enum Format {
   querymend check --batch queries.jsonl --root data > verdicts.jsonl
 
 Exit codes: 0 no errors found, 1 errors found or refused, 2 could not be done.
+The lines of a batch may also hold \"question\" and \"evidence\".
 A batch ends with 0 when every line was looked at, whatever was found.")]
 pub struct Check {
     #[command(flatten)]
@@ -38,6 +40,12 @@ pub struct Check {
     /// How findings are written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+    /// The question that the query is to answer: what it asks for is held against the query
+    #[arg(long, value_name = "TEXT", conflicts_with = "batch")]
+    pub question: Option<String>,
+    /// What is known about the question
+    #[arg(long, value_name = "TEXT", conflicts_with = "batch")]
+    pub evidence: Option<String>,
     /// Also print what was extracted: tables, CTEs, aliases, allowed tables, the SQL
     #[arg(long, conflicts_with = "batch")]
     pub explain: bool,
@@ -56,7 +64,13 @@ pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
     if known.schema.is_none() {
         out.note("note: neither --db nor --schema was given, so names of tables and columns are not checked");
     }
-    let context = Context { schema: known.schema.as_ref(), dialect: known.dialect, policy: &policy, question: None };
+    let question = words(check.question.as_deref(), check.evidence.as_deref());
+    let context = Context {
+        schema: known.schema.as_ref(),
+        dialect: known.dialect,
+        policy: &policy,
+        question: question.as_deref(),
+    };
     let review = review(&text.text, &context);
     match check.format {
         Format::Text => write_text(&text, &review, check.explain, out)?,

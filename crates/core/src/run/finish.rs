@@ -1,9 +1,9 @@
 //! The end of a run: the answer, how sure it is, and why there is none.
 
-use querymend_sql::{Applicability, ErrorType, Rows, Shape};
+use querymend_sql::{Applicability, ErrorType, Rows, Shape, Stated, Without, inspect, review, without_each};
 
 use super::steps::is_empty;
-use super::{Run, Step};
+use super::{Hindrance, Run, Step};
 use crate::chart::Chart;
 use crate::event::{Answer, Confidence, Event, Metadata, Problem, ProblemCode, Stage, Status, Stop};
 use crate::strategies;
@@ -11,6 +11,43 @@ use crate::strategies;
 impl Run {
     /// With the rows of the query that ran last.
     pub(super) fn answered(&mut self, rows: Rows) {
+        let conditions = self.conditions(&rows);
+        if conditions.is_empty() {
+            return self.tell(rows);
+        }
+        self.found = Some(rows);
+        self.step = Step::Explain(conditions);
+    }
+
+    /// The query without each of its conditions, if nothing was found and nobody knows why.
+    fn conditions(&self, rows: &Rows) -> Vec<Without> {
+        let open = is_empty(rows) && self.absent.is_empty() && self.narrow.is_none() && self.fell_back.is_none();
+        let known = self.current.warnings.iter().any(|w| w.code == "unknown-value");
+        if open && !known && self.settings.correction {
+            without_each(&self.current.sql, &self.context())
+        } else {
+            Vec::new()
+        }
+    }
+
+    pub(super) fn explained(&mut self, result: Result<Vec<String>, Hindrance>) {
+        match result {
+            Ok(narrow) => self.narrow = Some(narrow),
+            Err(Hindrance::Cancelled) => return self.hindered(Hindrance::Cancelled),
+            // The rows are an answer all the same.
+            Err(_) => self.narrow = Some(Vec::new()),
+        }
+        if let Some(rows) = self.found.take() {
+            self.tell(rows);
+        }
+    }
+
+    fn tell(&mut self, rows: Rows) {
+        let said = {
+            let context = self.context();
+            inspect(&review(&self.current.sql, &context), &rows, &context)
+        };
+        self.current.warnings.extend(said);
         let (confidence, reasons) = self.confidence(&rows);
         let answer = Answer {
             sql: Some(self.current.sql.clone()),
@@ -157,15 +194,24 @@ impl Run {
         if self.attempt > 1 {
             doubts.push((Confidence::Medium, format!("it took {} attempts", self.attempt)));
         }
-        for warning in &self.current.warnings {
+        // What rows say of an empty answer is said below.
+        let of_rows = |code: &str| ["empty-result", "null-result"].contains(&code);
+        for warning in self.current.warnings.iter().filter(|w| !of_rows(w.code)) {
             doubts.push((Confidence::Medium, warning.message.clone()));
         }
-        for stated in self.absent.iter().filter(|s| self.current.stated.contains(s)) {
+        let told = |s: &Stated| self.current.warnings.iter().any(|w| w.code == "unknown-value" && w.subject == s.value);
+        for stated in self.absent.iter().filter(|s| self.current.stated.contains(s) && !told(s)) {
             let text = format!("{}.{} never holds '{}'", stated.table, stated.column, stated.value);
             doubts.push((Confidence::Medium, text));
         }
         if is_empty(rows) && self.absent.is_empty() {
-            doubts.push((Confidence::Low, "nothing was found".into()));
+            let narrow = self.narrow.as_deref().unwrap_or_default();
+            let why = match narrow {
+                [] => String::new(),
+                [only] => format!(": without `{only}` there would be rows"),
+                several => format!(": without any one of `{}` there would be rows", several.join("`, `")),
+            };
+            doubts.push((Confidence::Low, format!("nothing was found{why}")));
         }
         if rows.truncated {
             doubts.push((Confidence::Medium, "there are more rows than are shown".into()));

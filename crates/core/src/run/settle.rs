@@ -66,7 +66,7 @@ impl Run {
         }
     }
 
-    fn context(&self) -> Context<'_> {
+    pub(super) fn context(&self) -> Context<'_> {
         Context {
             schema: Some(&self.schema),
             dialect: self.dialect,

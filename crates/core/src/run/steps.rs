@@ -5,8 +5,8 @@ use std::sync::Arc;
 use querymend_sql::diff::Tokens;
 use querymend_sql::schema::Schema;
 use querymend_sql::{
-    Approved, Cell, Context, EngineError, ErrorType, Extracted, Finding, Repair, Review, Rows, Severity, Stated,
-    Status as Mending, Verdict, classify, dialect, diff, is_wrapping, review,
+    Applicability, Approved, Cell, Context, EngineError, ErrorType, Extracted, Finding, Repair, Review, Rows, Severity,
+    Stated, Status as Mending, Verdict, classify, dialect, diff, is_wrapping, review,
 };
 
 use super::{Current, Draft, Gathered, Hindrance, LONGEST_QUESTION, Purpose, Run, Step};
@@ -181,8 +181,12 @@ impl Run {
             return self.spent(Stop::SameSql);
         }
         let mendable = found.findings.iter().any(|f| f.severity == Severity::Error && !f.fixes.is_empty());
+        let respelt = |f: &Finding| f.code == "unknown-value" && is_safe(f);
+        let misspelt = self.settings.correction && found.findings.iter().any(respelt);
         let unchecked = !self.settings.correction || !self.settings.preflight;
         match found.approve() {
+            // A value that its column spells otherwise is put right, if the database says the same of it.
+            Ok(_) if found.is_clean() && misspelt => self.mend(None),
             Ok(query) if found.is_clean() || unchecked => {
                 self.note_salvaged(&found);
                 self.send(query, found);
@@ -384,6 +388,10 @@ impl Run {
             Err(_) => self.give_up(self.fell_back.unwrap_or(Stop::AttemptsSpent)),
         }
     }
+}
+
+fn is_safe(finding: &Finding) -> bool {
+    finding.fixes.first().is_some_and(|fix| fix.applicability == Applicability::Safe)
 }
 
 fn has_error(findings: &[Finding]) -> bool {

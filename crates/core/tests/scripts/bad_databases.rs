@@ -7,7 +7,7 @@ use querymend::{Answer, Cancel, Config, Event, ProblemCode, Querymend, Status, S
 use querymend_engine::Error as EngineTrouble;
 use querymend_model::{Line, Reply, Script};
 
-use super::support::{Answering, Call, Hooked, QUESTION, Shop, ask_engine, listen, refusal};
+use super::support::{Answering, Call, Hooked, QUESTION, Shop, ask_engine, listen, quiet, refusal};
 
 #[tokio::test]
 async fn a_database_that_vanishes_between_attempts_is_said_to_be_gone() {
@@ -41,7 +41,7 @@ async fn a_database_that_is_gone_before_the_first_question_can_come_back() {
     let aside = shop.file.with_extension("aside");
     std::fs::rename(&shop.file, &aside).unwrap();
     let script = Script::new(["SELECT count(*) FROM products"]);
-    let querymend = Querymend::new(engine, Arc::new(script), Config::default());
+    let querymend = Querymend::new(engine, Arc::new(script), quiet(Config::default()));
     let answer = querymend.ask(QUESTION).await;
     assert_eq!((answer.status, answer.metadata.llm_calls), (Status::Failed, 0));
     std::fs::rename(&aside, &shop.file).unwrap();
@@ -94,7 +94,7 @@ async fn stopped_at(stage: &'static str, drafts: &'static [&'static str]) -> (An
         Ok(Reply::text(drafts[*asked - 1]))
     });
     let config = Config::default().with_max_attempts(2);
-    let querymend = Querymend::new(Arc::new(engine), Arc::new(model), config);
+    let querymend = Querymend::new(Arc::new(engine), Arc::new(model), quiet(config));
     listen(&querymend, QUESTION, &cancel).await
 }
 

@@ -10,7 +10,7 @@ use querymend_model::{Line, Reply, Usage};
 use std::sync::Arc;
 
 use super::support::{
-    Call, Hooked, QUESTION, Shop, Told, ask, ask_engine, hopeless, listen, refusal, refusing, unreachable_model,
+    Call, Hooked, QUESTION, Shop, Told, ask, ask_engine, hopeless, listen, quiet, refusal, refusing, unreachable_model,
 };
 use querymend::Cancel;
 use querymend_engine::Engine;
@@ -198,14 +198,14 @@ async fn l07_a_database_that_answers_no_is_alive_and_one_that_is_gone_is_not() {
     let refuses = Hooked { inner: shop.engine(), hook: Box::new(refusing((0..20).map(|_| refusal("no")))) };
     let off = Config::default().with_self_correction(false);
     let script = Arc::new(Script::new((0..12).map(|_| "SELECT name FROM products")));
-    let querymend = Querymend::new(Arc::new(refuses), script, off.clone());
+    let querymend = Querymend::new(Arc::new(refuses), script, quiet(off.clone()));
     for _ in 0..7 {
         assert_eq!(querymend.ask(QUESTION).await.stop, Stop::CorrectionOff);
     }
     let dead = Hooked { inner: shop.engine(), hook: Box::new(|call| matches!(call, Call::Execute(_)).then(gone)) };
     let dead: Arc<dyn Engine> = Arc::new(dead);
     let script = Arc::new(Script::new((0..12).map(|_| "SELECT name FROM products")));
-    let querymend = Querymend::new(dead, script, off);
+    let querymend = Querymend::new(dead, script, quiet(off));
     for _ in 0..5 {
         assert_eq!(querymend.ask(QUESTION).await.problem.unwrap().code, ProblemCode::DatabaseUnavailable);
     }

@@ -7,7 +7,7 @@ use querymend::strategies::STRATEGIES;
 use querymend::{Config, Event, Querymend, Status};
 use querymend_model::{ModelLimits, Role, Script};
 
-use super::support::{Hooked, QUESTION, Shop, Told, ask, ask_engine, hopeless, listen, refusal, refusing};
+use super::support::{Hooked, QUESTION, Shop, Told, ask, ask_engine, hopeless, listen, quiet, refusal, refusing};
 use querymend::Cancel;
 
 const GOOD: &str = "SELECT name FROM products";
@@ -46,7 +46,7 @@ async fn q01_the_schema_is_linked_once_and_read_once() {
         None
     });
     let lines = [hopeless("flurb"), hopeless("blorp"), GOOD.into(), GOOD.into()];
-    let querymend = Querymend::new(engine, Arc::new(Script::new(lines)), Config::default());
+    let querymend = Querymend::new(engine, Arc::new(Script::new(lines)), quiet(Config::default()));
     let (_, events) = listen(&querymend, QUESTION, &Cancel::new()).await;
     let linked = events.iter().filter(|e| matches!(e, Event::Linked { .. })).count();
     assert_eq!(linked, 1, "of three attempts");
@@ -82,7 +82,7 @@ async fn every_way() -> Vec<(&'static str, Told)> {
     let script = Script::new(["SELECT stars FROM reviews", "SELECT name FROM customers"]);
     let script = Arc::new(script.with_limits(ModelLimits { context: Some(200), ..ModelLimits::default() }));
     let engine = Hooked { inner: shop.engine(), hook: Box::new(refusing([refusal("no such column: stars")])) };
-    let querymend = Querymend::new(Arc::new(engine), script.clone(), config());
+    let querymend = Querymend::new(Arc::new(engine), script.clone(), quiet(config()));
     let (answer, events) = listen(&querymend, "Which customers are there?", &Cancel::new()).await;
     all.push(("widen_schema", Told { answer, events, asked: script.asked() }));
     all

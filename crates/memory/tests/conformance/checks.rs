@@ -301,8 +301,8 @@ async fn at_once(store: &dyn ExampleStore) {
         assert!(found.iter().any(|found| found.example.id == one.id), "what is acknowledged is found");
         store.change(&[(&one.id, Change { uses: 1, ..Change::default() })]).await.unwrap()
     });
-    let mut waiting: Vec<Pin<Box<dyn Future<Output = bool> + '_>>> =
-        adds.map(|add| Box::pin(add) as Pin<Box<dyn Future<Output = bool> + '_>>).collect();
+    let mut waiting: Vec<Pin<Box<dyn Future<Output = usize> + '_>>> =
+        adds.map(|add| Box::pin(add) as Pin<Box<dyn Future<Output = usize> + '_>>).collect();
     // All of them go on together: each is asked in turn until all are done.
     std::future::poll_fn(|context| {
         waiting.retain_mut(|add| add.as_mut().poll(context).is_pending());

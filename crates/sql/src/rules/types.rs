@@ -27,7 +27,7 @@ pub(super) fn compares(operator: &BinaryOperator) -> bool {
 }
 
 /// Where an expression stands, with the closing parentheses that the parser's own places leave out: `COUNT(*)`, not `COUNT`.
-pub(super) fn span_of(query: &Query, node: &Expr) -> Span {
+pub(crate) fn span_of(query: &Query, node: &Expr) -> Span {
     let span = closed(query, query.span(place(node)));
     let text = &query.source;
     let mut end = span.end.min(text.len());

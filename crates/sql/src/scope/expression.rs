@@ -16,7 +16,11 @@ static LIKE: BinaryOperator = BinaryOperator::PGLikeMatch;
 impl<'a> Resolver<'a> {
     /// Walks an expression. The stack grows with it: a chain of a thousand ORs is as deep as it is long.
     pub(super) fn expression(&mut self, expr: &'a Expr, spot: Spot) -> Value<'a> {
-        stacker::maybe_grow(96 * 1024, 2 * 1024 * 1024, || self.walk(expr, spot))
+        let negates = usize::from(is_negation(expr));
+        self.negated += negates;
+        let value = stacker::maybe_grow(96 * 1024, 2 * 1024 * 1024, || self.walk(expr, spot));
+        self.negated -= negates;
+        value
     }
 
     fn walk(&mut self, expr: &'a Expr, mut spot: Spot) -> Value<'a> {
@@ -83,6 +87,9 @@ impl<'a> Resolver<'a> {
                     let right = self.expression(end, spot);
                     aggregate |= right.aggregate;
                     self.operation(&EQUALS, (expr, value), (end, right), spot, false, true);
+                    if let Some(last) = self.facts.operations.last_mut() {
+                        last.is_end = true;
+                    }
                 }
                 Value { aggregate, ..Value::of(Type::Boolean) }
             }
@@ -319,6 +326,8 @@ impl<'a> Resolver<'a> {
             clause: spot.clause,
             required,
             is_in,
+            is_end: false,
+            negated: self.negated > 0,
         });
     }
 
@@ -365,6 +374,17 @@ impl<'a> Resolver<'a> {
         };
         Value { many_rows: !shape.single_row, ..Value::of(kind) }
     }
+}
+
+/// Whether what holds inside of it keeps a row away.
+fn is_negation(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::InSubquery { negated: true, .. }
+            | Expr::InList { negated: true, .. }
+            | Expr::Exists { negated: true, .. }
+            | Expr::UnaryOp { op: UnaryOperator::Not | UnaryOperator::BangNot, .. }
+    )
 }
 
 fn literal(value: &Literal) -> Value<'_> {

@@ -308,6 +308,10 @@ pub struct Operation<'a> {
     pub required: bool,
     /// It is `IN (…)`, which compares with each member.
     pub is_in: bool,
+    /// It is an end of BETWEEN.
+    pub is_end: bool,
+    /// It stands inside of a NOT, or behind an EXCEPT: what it finds keeps rows away.
+    pub negated: bool,
 }
 
 /// One use of a table name in FROM.

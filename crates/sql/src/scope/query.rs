@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use sqlparser::ast::{
-    Cte as CteNode, Expr, Fetch, LimitClause, OrderBy, OrderByKind, Query, SetExpr, Spanned, Value as Literal,
+    Cte as CteNode, Expr, Fetch, LimitClause, OrderBy, OrderByKind, Query, SetExpr, SetOperator, Spanned,
+    Value as Literal,
 };
 use sqlparser::tokenizer::Span as Place;
 
@@ -109,10 +110,13 @@ impl<'a> Resolver<'a> {
                     blocks: Vec::new(),
                 }
             }
-            SetExpr::SetOperation { left, right, .. } => {
+            SetExpr::SetOperation { op, left, right, .. } => {
                 let mut left = self.body(left, parent);
                 let place = right.span();
+                let takes_away = usize::from(matches!(op, SetOperator::Except | SetOperator::Minus));
+                self.negated += takes_away;
                 let right = self.body(right, parent);
+                self.negated -= takes_away;
                 self.compare_arity(&left.columns, &right.columns, place);
                 left.blocks.extend(right.blocks);
                 let columns = match (&left.columns, &right.columns) {

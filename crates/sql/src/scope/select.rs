@@ -11,7 +11,7 @@ use sqlparser::tokenizer::Span as Place;
 
 use super::{Arity, ArityKind, Block, BlockId, Clause, Columns, Item, JoinKind, Output, Resolver, Spot, Value};
 use crate::dialect::{Feature, NameCase};
-use crate::schema::Type;
+use crate::schema::{Schema, Type};
 
 /// No engine gives more columns than this; a query that multiplies its columns at every step is not followed further.
 const MOST_COLUMNS: usize = 4_096;
@@ -120,7 +120,10 @@ impl<'a> Resolver<'a> {
                 }
             }
         }
-        table.is_unique(&fixed)
+        // What no key says the rows may: where every one of them was read.
+        let values = self.schema.and_then(Schema::values);
+        let held = |column: &&str| values.and_then(|values| values.of(&table.full_name(), column));
+        table.is_unique(&fixed) || fixed.iter().any(|column| held(column).is_some_and(|held| held.unique))
     }
 
     /// What the block groups by, with ordinals and aliases followed to the items they stand for.

@@ -14,6 +14,7 @@ use super::job::{Answer, Asked, Job};
 use crate::against::{Against, Known, dialect};
 use crate::failure::Failure;
 use crate::input;
+use crate::mend::words;
 
 /// A line that is longer gets an error for an answer and is passed over.
 pub(super) const LONGEST_LINE: usize = input::MOST_BYTES;
@@ -43,6 +44,8 @@ pub(super) struct Desk<J> {
     /// For lines that name neither database nor schema, where the command line names one.
     common: Option<Arc<Known>>,
     nothing: Arc<Known>,
+    /// Whether the values of databases are read too.
+    values: bool,
     known: Mutex<HashMap<Source, Slot>>,
 }
 
@@ -62,6 +65,8 @@ struct Request<'l> {
     db: Option<String>,
     schema: Option<PathBuf>,
     dialect: Option<String>,
+    question: Option<String>,
+    evidence: Option<String>,
 }
 
 /// What is left of a request whose other fields are wrong.
@@ -90,9 +95,20 @@ impl<J: Job> Desk<J> {
         policy: Policy,
         dialect: Option<&'static Dialect>,
         common: Option<Arc<Known>>,
+        values: bool,
     ) -> Self {
-        let nothing = Arc::new(Known { schema: None, dialect: dialect.unwrap_or(&SQLITE), database: None });
-        Self { job, root: root.to_path_buf(), policy, dialect, common, nothing, known: Mutex::new(HashMap::new()) }
+        let nothing =
+            Arc::new(Known { schema: None, dialect: dialect.unwrap_or(&SQLITE), database: None, values: false });
+        Self {
+            job,
+            root: root.to_path_buf(),
+            policy,
+            dialect,
+            common,
+            nothing,
+            values,
+            known: Mutex::new(HashMap::new()),
+        }
     }
 
     /// The tools of one more thread.
@@ -150,7 +166,8 @@ impl<J: Job> Desk<J> {
         let known = self.known(request)?;
         let named = request.dialect.as_deref().map(dialect).transpose().map_err(Failure::new)?;
         let dialect = named.or(self.dialect).unwrap_or(known.dialect);
-        Ok(Asked { line, sql: &request.sql, known, dialect, policy: &self.policy })
+        let question = words(request.question.as_deref(), request.evidence.as_deref());
+        Ok(Asked { line, sql: &request.sql, question, known, dialect, policy: &self.policy })
     }
 
     /// What could not be looked at is answered all the same, with the reason.
@@ -178,9 +195,11 @@ impl<J: Job> Desk<J> {
         // Others wait for the same schema here, and not for the map.
         slot.get_or_init(|| {
             let against = match source {
-                Source::Database(address) => Against { db: Some(address), schema: None, dialect: None },
+                Source::Database(address) => {
+                    Against { db: Some(address), schema: None, dialect: None, no_values: !self.values }
+                }
                 Source::File(path, dialect) => {
-                    Against { db: None, schema: Some(path), dialect: Dialect::named(dialect) }
+                    Against { db: None, schema: Some(path), dialect: Dialect::named(dialect), no_values: true }
                 }
             };
             against.read().map(|known| Arc::new(known.hiding(&self.policy)))

@@ -32,6 +32,8 @@ pub struct Asked<'a> {
     pub line: &'a str,
     /// Its SQL.
     pub sql: &'a str,
+    /// The question that it is to answer, with what is known about it.
+    pub question: Option<String>,
     /// What it is held against.
     pub known: Arc<Known>,
     /// The dialect of this line.
@@ -43,7 +45,12 @@ pub struct Asked<'a> {
 impl Asked<'_> {
     /// The same, as a review wants it.
     pub fn context(&self) -> Context<'_> {
-        Context { schema: self.known.schema.as_ref(), dialect: self.dialect, policy: self.policy, question: None }
+        Context {
+            schema: self.known.schema.as_ref(),
+            dialect: self.dialect,
+            policy: self.policy,
+            question: self.question.as_deref(),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::job::{Answer, Asked, Found, Job};
 use crate::failure::Failure;
-use crate::mend::{Broken, Judges, mend, words};
+use crate::mend::{Broken, Judges, mend};
 use querymend::trace_id;
 
 /// Mends every line.
@@ -21,8 +21,6 @@ pub struct Mending {
 /// What only `fix` reads of a line.
 #[derive(Deserialize)]
 struct More {
-    question: Option<String>,
-    evidence: Option<String>,
     error: Option<String>,
 }
 
@@ -45,14 +43,12 @@ impl Job for Mending {
     }
 
     fn answer(&self, asked: &Asked<'_>, judges: &mut Judges) -> Result<Answer<impl Serialize>, Failure> {
-        let more: More = serde_json::from_str(asked.line).map_err(|error| {
-            Failure::new(format!("the line cannot be read: {error}")).hint("question, evidence and error are texts")
-        })?;
-        let question = words(more.question.as_deref(), more.evidence.as_deref());
+        let more: More = serde_json::from_str(asked.line)
+            .map_err(|error| Failure::new(format!("the line cannot be read: {error}")).hint("error is a text"))?;
         let broken = Broken {
             text: asked.sql,
             context: asked.context(),
-            question: question.as_deref(),
+            question: asked.question.as_deref(),
             error: more.error.as_deref(),
             apply: self.apply,
         };
