@@ -44,6 +44,12 @@ pub struct Tables {
     index: OnceLock<Index>,
 }
 
+impl Default for Tables {
+    fn default() -> Self {
+        Self::of(Arc::default(), &querymend_sql::dialect::SQLITE, Vec::new())
+    }
+}
+
 impl Tables {
     /// Those of a schema that the policy allows to be read.
     pub fn new(schema: Arc<Schema>, dialect: &'static Dialect, policy: &Policy) -> Self {
@@ -90,6 +96,11 @@ impl Tables {
         &self.schema
     }
 
+    /// Whether all of them fit.
+    pub fn fit(&self, most_bytes: usize) -> bool {
+        self.bytes <= most_bytes
+    }
+
     /// Chooses tables. A schema that fits is shown whole: leaving out part of a small one only hurts.
     pub fn link(&self, question: &str, most_bytes: usize) -> Linked {
         self.link_with(question, &[], most_bytes)
@@ -97,7 +108,7 @@ impl Tables {
 
     /// The same, knowing where values stand that the question names.
     pub fn link_with(&self, question: &str, hits: &[ValueHit], most_bytes: usize) -> Linked {
-        if self.bytes <= most_bytes {
+        if self.fit(most_bytes) {
             return self.whole.clone();
         }
         self.packed(question, hits, most_bytes, &Packing::default())

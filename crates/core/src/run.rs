@@ -256,8 +256,6 @@ struct Counts {
     corrections: u32,
 }
 
-pub(crate) use steps::is_empty;
-
 /// The longest question that is taken on, in bytes.
 pub const LONGEST_QUESTION: usize = 100_000;
 

@@ -130,7 +130,7 @@ struct Ids {
   querymend memory seed spider.csv --dialect sqlite
 
 The file is YAML, JSON, JSON lines or CSV; each entry has `question` and one of `expected_sql`, `sql`, `query`, and may have
-`database`, `dialect` and `metric`. With --db each query is reviewed against the tables first: what may not be sent is not taken in.
+`database`, `dialect` and `metric`. With --db each query is reviewed against the tables first: what cannot be run is not taken in.
 A file with a mistake in it is refused whole.")]
 struct Seed {
     /// The file
@@ -168,6 +168,12 @@ fn standing(word: &str) -> Result<Standing, String> {
 fn provenance(word: &str) -> Result<Provenance, String> {
     let names = || Provenance::ALL.map(Provenance::name).join(", ");
     Provenance::ALL.into_iter().find(|known| known.name() == word).ok_or_else(|| format!("it is one of {}", names()))
+}
+
+/// Whether a query may be sent, and nothing is known against it.
+fn is_sound(sql: &str, context: &Context<'_>) -> bool {
+    let found = review(sql, context);
+    found.is_clean() && found.approve().is_ok()
 }
 
 /// A store that is open, and how things are said of it.
@@ -375,7 +381,7 @@ impl Desk<'_> {
             let policy = &self.config.policy;
             let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy, question: None };
             let ours = |example: &Example| example.database == *name;
-            let fits = |example: &Example| !ours(example) || review(&example.sql, &context).approve().is_ok();
+            let fits = |example: &Example| !ours(example) || is_sound(&example.sql, &context);
             examples.retain(|example| {
                 let keep = fits(example);
                 if !keep {
@@ -386,7 +392,7 @@ impl Desk<'_> {
         }
         let new = self.runtime.block_on(self.store.add(&examples))?;
         for question in refused.iter().take(10) {
-            self.out.note(&format!("not taken in, its query may not be sent: {question}"));
+            self.out.note(&format!("not taken in, its query cannot be run: {question}"));
         }
         let known = examples.len() - new;
         self.out.note(&format!("{new} taken in, {known} known before, {} refused", refused.len()));
@@ -423,7 +429,7 @@ impl Desk<'_> {
         let mut changes: Vec<(String, Change)> = Vec::new();
         let (mut fits, mut stale) = (0, Vec::new());
         self.each(&filter, |example| {
-            let sound = review(&example.sql, &context).approve().is_ok();
+            let sound = is_sound(&example.sql, &context);
             let standing = match (sound, example.standing) {
                 (true, Standing::Stale) => Some(Standing::Unverified),
                 (false, Standing::Verified | Standing::Unverified) => Some(Standing::Stale),

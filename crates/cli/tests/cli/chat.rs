@@ -13,6 +13,8 @@ fn chat(place: &Place, server: &Server, lines: &str) -> Ended {
 fn a_question_sees_the_ones_before_it_until_reset() {
     let place = Place::with_demo();
     let server = Server::saying(&["SELECT count(*) AS n FROM customers"]);
+    // What was captured on the way would be shown again as an example.
+    place.file("querymend.yaml", "memory: {enabled: false}\n");
     let ended = chat(
         &place,
         &server,

@@ -19,7 +19,7 @@ fn seeded() -> Place {
     let ended = place.run(&["memory", "seed", "examples.yaml", "--db", "shop.db"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(
-        ended.stderr.contains("not taken in, its query may not be sent: How many clients are there?"),
+        ended.stderr.contains("not taken in, its query cannot be run: How many clients are there?"),
         "{}",
         ended.stderr
     );

@@ -29,7 +29,8 @@ struct Terminal {
 
 impl Terminal {
     fn chat(place: &Place, server: &Server) -> Self {
-        let mut command = place.command(&["chat", "--db", "shop.db", "--format", "csv", "--model", &server.model]);
+        let mut command =
+            place.command(&["chat", "--db", "shop.db", "--no-memory", "--format", "csv", "--model", &server.model]);
         command.env("TERM", "xterm");
         // All three are the terminal.
         command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());

@@ -39,9 +39,10 @@ impl Run {
         fitting
     }
 
-    /// Whether the query of an example may still be sent.
+    /// Whether the query of an example may still be sent, and nothing is known against it.
     fn fits(&mut self, example: &Example) -> bool {
-        self.review(&example.sql).approve().is_ok()
+        let found = self.review(&example.sql);
+        found.is_clean() && found.approve().is_ok()
     }
 
     /// Sends the query that answered the same question before, if there is one and nothing speaks against it.

