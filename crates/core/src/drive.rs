@@ -12,7 +12,7 @@ use querymend_sql::{
     Stated, Without, classify, review,
 };
 use tokio::runtime::Handle;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 use tokio::task::AbortHandle;
 
 use crate::config::Config;
@@ -58,6 +58,12 @@ impl Cancel {
     }
 }
 
+/// Values that are read in the background: the means to stop it, and to hear when it is over.
+struct Reading {
+    task: AbortHandle,
+    over: watch::Receiver<bool>,
+}
+
 /// A database, a model and a way of using them. Cheap to share; everything in it may be used from many threads at once.
 pub struct Querymend {
     engine: GuardedEngine,
@@ -70,7 +76,7 @@ pub struct Querymend {
     memory: Option<Memory>,
     /// The database as it was given: reading values in the background trips no breaker.
     plain: Arc<dyn Engine>,
-    reading: Mutex<Option<AbortHandle>>,
+    reading: Mutex<Option<Reading>>,
 }
 
 impl Querymend {
@@ -145,11 +151,26 @@ impl Querymend {
             return;
         }
         let (engine, schema, policy) = (Arc::clone(&self.plain), Arc::clone(schema), Arc::clone(&self.policy));
-        let reading = runtime.spawn(async move {
+        let (tell, over) = watch::channel(false);
+        let task = runtime.spawn(async move {
             let known = values::read(&*engine, &schema, &policy, &settings).await;
             schema.learn(Arc::new(known));
+            tell.send(true).ok();
         });
-        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading.abort_handle());
+        let reading = Reading { task: task.abort_handle(), over };
+        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading);
+    }
+
+    /// Waits until the values of the database are read. No question needs to: it is for those who want the same answer every
+    /// time, as an evaluation does.
+    pub async fn learned(&self) {
+        if self.tables().await.is_err() {
+            return;
+        }
+        let over = self.reading.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|r| r.over.clone());
+        if let Some(mut over) = over {
+            over.wait_for(|over| *over).await.ok();
+        }
     }
 
     /// Begins a conversation.
@@ -238,7 +259,7 @@ impl Drop for Querymend {
     fn drop(&mut self) {
         let reading = self.reading.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(reading) = reading.take() {
-            reading.abort();
+            reading.task.abort();
         }
     }
 }

@@ -83,12 +83,7 @@ async fn f01_a_value_in_another_case_is_put_right_and_what_the_database_holds_is
     let ask = |drafts: [&'static str; 1]| {
         let querymend = Querymend::new(Arc::clone(&engine), Arc::new(Script::new(drafts)), Config::default());
         async move {
-            let schema = querymend.schema().await.unwrap();
-            let began = Instant::now();
-            while schema.values().is_none() {
-                assert!(began.elapsed() < Duration::from_secs(20), "the values are never read");
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            querymend.learned().await;
             (querymend.ask("Who is ada?").await, querymend)
         }
     };

@@ -142,7 +142,8 @@ impl Values {
         let Some(held) = self.of(table, column).filter(|held| held.whole) else { return false };
         let there = held.values.binary_search_by(|v| v.as_str().cmp(value)).is_ok();
         let lower = value.to_lowercase();
-        !there && !(held.caseless && held.values.iter().any(|v| v.to_lowercase() == lower))
+        let in_another_case = || held.caseless && held.values.iter().any(|v| v.to_lowercase() == lower);
+        !(there || in_another_case())
     }
 
     /// Values of a column that are like this one, the closest first, at most so many.

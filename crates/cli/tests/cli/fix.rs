@@ -372,3 +372,23 @@ fn a_query_that_runs_by_a_guess_is_given_up_all_the_same() {
     let strict = fix(&place, sql, &["--format", "json", "--apply", "safe"]).json();
     assert_eq!((&strict["status"], strict.get("best_attempt")), (&json!("gave_up"), None));
 }
+
+#[test]
+fn f01_a_value_that_is_nowhere_is_told_and_another_case_is_put_right() {
+    let place = Place::with_demo();
+    let wrong = "SELECT name FROM products WHERE category = 'electronics'";
+    let checked = place.run(&["check", "--db", "shop.db", "--sql", wrong]);
+    let said = "`products.category` never holds 'electronics' (did you mean 'Electronics'?)";
+    assert!(checked.stdout.contains(said) && checked.code == 0, "{}", checked.stdout);
+    let unread = place.run(&["check", "--db", "shop.db", "--no-values", "--sql", wrong]);
+    assert_eq!((unread.stdout.as_str(), unread.code), ("", 0));
+    let mended = fix(&place, wrong, &[]);
+    assert_eq!(mended.stdout.trim_end(), "SELECT name FROM products WHERE category = 'Electronics'");
+    // Without values it runs, and so it is left alone.
+    assert_eq!(fix(&place, wrong, &["--no-values"]).stdout.trim_end(), wrong);
+    // What is only like it is told.
+    let other = "SELECT name FROM products WHERE category = 'Electronic'";
+    let told = fix(&place, other, &[]);
+    assert_eq!(told.stdout.trim_end(), other);
+    assert!(told.stderr.contains("never holds 'Electronic'"), "{}", told.stderr);
+}

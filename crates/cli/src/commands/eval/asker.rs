@@ -43,6 +43,8 @@ impl Asker for Loop {
     fn ask<'a>(&'a self, case: &'a Case) -> Pin<Box<dyn Future<Output = anyhow::Result<Answer>> + Send + 'a>> {
         Box::pin(async move {
             let querymend = self.querymend(&case.database)?;
+            // What is measured must not hang on whether the values were read in time.
+            querymend.learned().await;
             let ask = Ask { question: case.question.clone(), evidence: case.evidence.clone(), ..Ask::default() };
             Ok(querymend.ask_with(ask, &mut |event| log(event), &self.cancel).await)
         })
