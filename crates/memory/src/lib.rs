@@ -3,14 +3,24 @@
 //! An [`ExampleStore`] keeps [`Example`]s. The one that needs nothing is a single file; others are servers that several
 //! programs share. All of them are held to the same suite of tests.
 
+mod changes;
 mod error;
 mod example;
+mod file;
+mod numbers;
+pub mod rank;
+pub mod seed;
+mod skeleton;
 mod sought;
+pub mod vectors;
+mod words;
 
 use std::pin::Pin;
 
 pub use error::Error;
 pub use example::{Example, Provenance, Standing, id, normalised};
+pub use file::{FileStore, Size};
+pub use skeleton::skeleton;
 pub use sought::{Change, Filter, Found, Sought};
 
 /// What a store gives back in time. A box rather than a generic, so that stores can stand behind `dyn ExampleStore`.

@@ -1,0 +1,50 @@
+//! What every store of examples does, checked on each of them.
+//!
+//! To add a store: a [`Kind`] that makes an empty one, and a test that calls [`keeps_to_the_suite`] with it.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "conformance/checks.rs"]
+mod checks;
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use querymend_memory::{ExampleStore, FileStore};
+use querymend_model::Static;
+
+/// An empty store, and what has to live as long as it does.
+type Fresh = (Box<dyn ExampleStore>, Box<dyn Any>);
+
+/// Makes an empty store.
+type Kind = fn() -> Pin<Box<dyn Future<Output = Fresh>>>;
+
+/// Runs every check on a store of its own.
+async fn keeps_to_the_suite(kind: Kind) {
+    for (name, check) in checks::CHECKS {
+        let (store, _kept) = kind().await;
+        println!("{name}");
+        check(store.as_ref()).await;
+    }
+}
+
+fn file() -> Pin<Box<dyn Future<Output = Fresh>>> {
+    Box::pin(async {
+        let folder = tempfile::tempdir().unwrap();
+        let embedder = Arc::new(Static::builtin().unwrap());
+        let store = FileStore::open(folder.path().join("examples.db"), embedder).await.unwrap();
+        (Box::new(store) as Box<dyn ExampleStore>, Box::new(folder) as Box<dyn Any>)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f06_the_file_keeps_to_the_suite() {
+    keeps_to_the_suite(file).await;
+}
+
+#[test]
+fn f06_every_check_is_named_for_what_it_checks() {
+    assert!(checks::CHECKS.iter().all(|(name, _)| name.starts_with("f06_")));
+}
