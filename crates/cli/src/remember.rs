@@ -49,7 +49,7 @@ pub async fn open(named: Option<&str>, config: &Config) -> Result<Arc<dyn Exampl
         std::fs::create_dir_all(folder).ok();
     }
     let embedder = querymend_model::open_embedder(&config.memory.embedder, &setup::providers(config)?)?;
-    Ok(Arc::new(querymend_memory::FileStore::open(&place, embedder).await?))
+    Ok(querymend_memory::open(&place, embedder).await?)
 }
 
 impl Remembering {

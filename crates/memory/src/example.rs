@@ -100,6 +100,11 @@ impl Standing {
             Self::Rejected => "rejected",
         }
     }
+
+    /// The one that is written like this.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
 }
 
 impl Provenance {
@@ -114,6 +119,11 @@ impl Provenance {
             Self::Auto => "auto",
             Self::Corrected => "corrected",
         }
+    }
+
+    /// The one that is written like this.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
     }
 }
 

@@ -19,6 +19,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use self::mirror::{Mirror, Near};
 use self::refusal::{meaning, other_embedder, other_length, shown};
+use crate::changes::merged;
 use crate::error::Error;
 use crate::example::Example;
 use crate::rank;
@@ -471,7 +472,8 @@ impl ExampleStore for FileStore {
     }
 
     fn change<'a>(&'a self, changes: &'a [(&'a str, Change)]) -> Answer<'a, usize> {
-        let changes: Vec<(String, Change)> = changes.iter().map(|(id, change)| ((*id).to_string(), *change)).collect();
+        let changes: Vec<(String, Change)> =
+            merged(changes).into_iter().map(|(id, change)| (id.to_string(), change)).collect();
         Box::pin(self.writing(move |step| {
             let mut there = 0;
             for (id, change) in &changes {

@@ -3,10 +3,16 @@
 //! An [`ExampleStore`] keeps [`Example`]s. The one that needs nothing is a single file; others are servers that several
 //! programs share. All of them are held to the same suite of tests.
 
+mod address;
+mod changes;
+mod chroma;
+mod embedding;
 mod error;
 mod example;
 mod file;
 mod numbers;
+mod open;
+mod postgres;
 pub mod rank;
 pub mod seed;
 mod skeleton;
@@ -16,9 +22,12 @@ mod words;
 
 use std::pin::Pin;
 
+pub use chroma::ChromaStore;
 pub use error::Error;
 pub use example::{Example, Provenance, Standing, id, normalised};
 pub use file::{FileStore, Size};
+pub use open::open;
+pub use postgres::PostgresStore;
 pub use skeleton::skeleton;
 pub use sought::{Change, Filter, Found, Sought};
 

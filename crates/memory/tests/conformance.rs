@@ -7,6 +7,9 @@
 #[path = "conformance/checks.rs"]
 mod checks;
 
+#[path = "common/servers.rs"]
+mod servers;
+
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
@@ -16,13 +19,13 @@ use querymend_memory::{ExampleStore, FileStore};
 use querymend_model::Static;
 
 /// An empty store, and what has to live as long as it does.
-type Fresh = (Box<dyn ExampleStore>, Box<dyn Any>);
+type Fresh = (Arc<dyn ExampleStore>, Box<dyn Any>);
 
 /// Makes an empty store.
-type Kind = fn() -> Pin<Box<dyn Future<Output = Fresh>>>;
+type Kind<'a> = &'a dyn Fn() -> Pin<Box<dyn Future<Output = Fresh>>>;
 
 /// Runs every check on a store of its own.
-async fn keeps_to_the_suite(kind: Kind) {
+async fn keeps_to_the_suite(kind: Kind<'_>) {
     for (name, check) in checks::CHECKS {
         let (store, _kept) = kind().await;
         println!("{name}");
@@ -35,13 +38,36 @@ fn file() -> Pin<Box<dyn Future<Output = Fresh>>> {
         let folder = tempfile::tempdir().unwrap();
         let embedder = Arc::new(Static::builtin().unwrap());
         let store = FileStore::open(folder.path().join("examples.db"), embedder).await.unwrap();
-        (Box::new(store) as Box<dyn ExampleStore>, Box::new(folder) as Box<dyn Any>)
+        (Arc::new(store) as Arc<dyn ExampleStore>, Box::new(folder) as Box<dyn Any>)
+    })
+}
+
+fn on_server(address: String) -> Pin<Box<dyn Future<Output = Fresh>>> {
+    Box::pin(async move {
+        // Each store has a collection or a table of its own, which goes when the servers of the test go.
+        let store =
+            querymend_memory::open(&servers::fresh(&address), Arc::new(Static::builtin().unwrap())).await.unwrap();
+        (store, Box::new(()) as Box<dyn Any>)
     })
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn f06_chroma_keeps_to_the_suite() {
+    if let Some(address) = servers::chroma() {
+        keeps_to_the_suite(&|| on_server(address.clone())).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f06_postgres_keeps_to_the_suite() {
+    if let Some(address) = servers::postgres() {
+        keeps_to_the_suite(&|| on_server(address.clone())).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn f06_the_file_keeps_to_the_suite() {
-    keeps_to_the_suite(file).await;
+    keeps_to_the_suite(&file).await;
 }
 
 #[test]

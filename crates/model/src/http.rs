@@ -1,18 +1,15 @@
 //! The connection to a model server: TLS, time limits, size limits. It moves bytes and knows nothing of what they mean.
 
-use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::{Error, Wait};
 use crate::providers::Provider;
+use crate::tls;
 
 /// Makes the client for one provider.
 pub(crate) fn client(provider: &Provider, url: &Url) -> Result<Client, Error> {
@@ -26,56 +23,22 @@ pub(crate) fn download_client(url: &Url, connect: Duration) -> Result<Client, Er
     secure(None, url, connect, reqwest::redirect::Policy::limited(5))
 }
 
-/// Certificates are checked against Mozilla's roots, with ring and nothing else.
 fn secure(
     ca_file: Option<&Path>,
     url: &Url,
     connect: Duration,
     redirect: reqwest::redirect::Policy,
 ) -> Result<Client, Error> {
-    let broken = |why: &dyn std::fmt::Display| {
-        Error::configuration(format!("no secure connections can be made: {why}"), "check `ca_file`, if there is one")
-    };
-    let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if let Some(file) = ca_file {
-        for certificate in certificates(file)? {
-            roots.add(certificate).map_err(|why| broken(&why))?;
-        }
-    }
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|why| broken(&why))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
     let mut builder = Client::builder()
-        .tls_backend_preconfigured(tls)
+        .tls_backend_preconfigured(tls::config(ca_file)?)
         .connect_timeout(connect)
         .redirect(redirect)
         .user_agent(concat!("querymend/", env!("CARGO_PKG_VERSION")));
-    if is_loopback(url) {
+    if tls::is_loopback(url.host_str().unwrap_or_default()) {
         // A proxy would be asked for its own machine.
         builder = builder.no_proxy();
     }
-    builder.build().map_err(|why| broken(&why.without_url()))
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let shown = file.display();
-    let wrong = |why: &dyn std::fmt::Display| {
-        Error::configuration(format!("the certificates in {shown} cannot be read: {why}"), "check `ca_file`")
-    };
-    let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(file).map_err(|why| wrong(&why))?.collect();
-    match all {
-        Ok(all) if all.is_empty() => Err(wrong(&"there are none")),
-        Ok(all) => Ok(all),
-        Err(why) => Err(wrong(&why)),
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    builder.build().map_err(|why| tls::broken(&why.without_url()))
 }
 
 /// Headers from names and values. They are marked as secret, so that nothing prints them.
@@ -220,19 +183,6 @@ mod tests {
     fn a05_a_header_with_a_key_is_not_printed() {
         let headers = headers(vec![("authorization", "Bearer sk-secret".to_owned())]).unwrap();
         assert!(!format!("{headers:?}").contains("secret"));
-    }
-
-    #[test]
-    fn loopback_is_known() {
-        for (url, expected) in [
-            ("http://127.0.0.1:1/v1", true),
-            ("http://localhost/v1", true),
-            ("http://[::1]:8080/", true),
-            ("http://localhost.example/", false),
-            ("https://10.0.0.1/", false),
-        ] {
-            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
-        }
     }
 
     #[test]

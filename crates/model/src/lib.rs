@@ -40,6 +40,7 @@ mod request;
 mod retry;
 mod script;
 mod sse;
+pub mod tls;
 mod trouble;
 mod wire;
 

@@ -18,6 +18,7 @@ pub static CHECKS: &[(&str, Check)] = &[
     ("f06_near_copies_do_not_fill_the_answer", |store| Box::pin(diversity(store))),
     ("f06_harmful_ones_sink", |store| Box::pin(harm(store))),
     ("f06_what_is_known_of_an_example_changes", |store| Box::pin(changes(store))),
+    ("f06_several_change_in_one_go", |store| Box::pin(changes_together(store))),
     ("f06_what_was_removed_is_gone", |store| Box::pin(removal(store))),
     ("f06_lists_are_newest_first_and_in_pages", |store| Box::pin(lists(store))),
     ("f06_odd_texts_come_back_as_they_were", |store| Box::pin(odd_texts(store))),
@@ -230,6 +231,22 @@ async fn changes(store: &dyn ExampleStore) {
     }
     store.change(&[(&one.id, Change { standing: Some(Standing::Verified), ..Change::default() })]).await.unwrap();
     assert_eq!(search(store, sought).await.len(), 1);
+}
+
+async fn changes_together(store: &dyn ExampleStore) {
+    let kept: Vec<Example> = (0..3).map(|at| example(&format!("How many orders of kind {at}?"), "SELECT 1")).collect();
+    store.add(&kept).await.unwrap();
+    let one = Change { uses: 1, ..Change::default() };
+    let rejected = Change { standing: Some(Standing::Rejected), ..Change::default() };
+    // What is said of one example twice is counted twice, and it is still one example.
+    let changes = [(kept[0].id.as_str(), one), ("none", one), (&kept[1].id, rejected), (&kept[0].id, one)];
+    assert_eq!(store.change(&changes).await.unwrap(), 2);
+    assert_eq!(store.change(&[]).await.unwrap(), 0);
+    let now: Vec<Example> = store.list(&Filter::default(), 0, 9).await.unwrap();
+    let of = |id: &str| now.iter().find(|example| example.id == id).unwrap();
+    assert_eq!((of(&kept[0].id).uses, of(&kept[0].id).standing), (2, Standing::Verified));
+    assert_eq!((of(&kept[1].id).uses, of(&kept[1].id).standing), (0, Standing::Rejected));
+    assert_eq!(of(&kept[2].id), &kept[2]);
 }
 
 async fn removal(store: &dyn ExampleStore) {

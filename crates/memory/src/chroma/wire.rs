@@ -1,0 +1,257 @@
+//! Requests to a ChromaDB server, and what its answers mean.
+
+use std::time::Duration;
+
+use querymend_model::tls;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Method, Url};
+use serde_json::Value;
+
+use crate::address::{self, Secret, Variables};
+use crate::error::Error;
+
+const FORM: &str = "chroma://HOST:PORT/COLLECTION, or chromas:// with TLS";
+const SECRET: &str = "set CHROMA_TOKEN, or CHROMA_TOKEN_FILE to a file that holds the token";
+const PARAMETERS: &[&str] = &["tenant", "database", "ca_file"];
+const CONNECT: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
+/// An answer that is larger than this is not read.
+const LARGEST: usize = 256 << 20;
+
+/// A way to one collection.
+pub(super) struct Wire {
+    client: Client,
+    headers: HeaderMap,
+    /// The address of the collections.
+    base: Url,
+    pub collection: String,
+    /// What to call it in messages.
+    pub name: String,
+}
+
+impl Wire {
+    pub fn new(spec: &str, variables: Variables<'_>) -> Result<Self, Error> {
+        let wrong = |message: &str| Error::Unusable { message: message.into(), hint: format!("write it as {FORM}") };
+        let address = address::parse(spec, PARAMETERS, SECRET, FORM)?;
+        let secure = spec.trim().to_lowercase().starts_with("chromas:");
+        let host = address.host.ok_or_else(|| wrong("the address of the store names no host"))?;
+        if address.user.is_some() {
+            return Err(wrong("the address of the store names a user, and ChromaDB has none"));
+        }
+        let collection = address.path;
+        if collection.is_empty() || collection.contains('/') {
+            return Err(wrong("the address of the store names no collection"));
+        }
+        let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if !(3..=512).contains(&collection.len())
+            || !collection.chars().all(plain)
+            || !edge(collection.chars().next())
+            || !edge(collection.chars().last())
+        {
+            return Err(Error::Unusable {
+                message: format!("`{collection}` cannot be the name of a collection"),
+                hint: "names have 3 to 512 letters, digits, dots, _ and -, and begin and end with a letter or digit"
+                    .into(),
+            });
+        }
+        let port = address.port.unwrap_or(if secure { 443 } else { 8000 });
+        let scheme = if secure { "https" } else { "http" };
+        let parameter =
+            |name: &str, other: &str| address.parameters.get(name).map_or(other, String::as_str).to_string();
+        let (tenant, database) = (parameter("tenant", "default_tenant"), parameter("database", "default_database"));
+        let mut base = Url::parse(&format!("{scheme}://{host}:{port}/api/v2"))
+            .map_err(|why| wrong(&format!("the address of the store cannot be read: {why}")))?;
+        if let Ok(mut path) = base.path_segments_mut() {
+            path.extend(["tenants", &tenant, "databases", &database, "collections"]);
+        }
+        let tls = tls::config(address.parameters.get("ca_file").map(std::path::Path::new)).map_err(|why| {
+            Error::Unusable { message: why.to_string(), hint: "check ca_file in the address of the store".into() }
+        })?;
+        let mut builder = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .connect_timeout(CONNECT)
+            .timeout(PATIENCE)
+            // A redirect would carry the token to an address that nobody has written down.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("querymend/", env!("CARGO_PKG_VERSION")));
+        if tls::is_loopback(&host) {
+            // A proxy would be asked for its own machine.
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|why| Error::Unusable {
+            message: format!("no connections can be made: {}", why.without_url()),
+            hint: "check ca_file in the address of the store, if there is one".into(),
+        })?;
+        let name = format!("{}://{host}:{port}/{collection}", if secure { "chromas" } else { "chroma" });
+        Ok(Self { client, headers: headers(variables)?, base, collection, name })
+    }
+
+    /// Sends something to the collections, or to one of them; the answer, or nothing where there is no such collection.
+    pub async fn ask(&self, method: Method, path: &[&str], body: Option<&Value>) -> Result<Option<Value>, Error> {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.extend(path);
+        }
+        let mut request = self.client.request(method, url).headers(self.headers.clone());
+        if let Some(body) = body {
+            request = request.body(body.to_string());
+        }
+        let mut response = request.send().await.map_err(|why| self.broken(why))?;
+        let status = response.status().as_u16();
+        let mut bytes = Vec::new();
+        while let Some(part) = response.chunk().await.map_err(|why| self.broken(why))? {
+            bytes.extend_from_slice(&part);
+            if bytes.len() > LARGEST {
+                return Err(self.strange("its answer is too long"));
+            }
+        }
+        let answer: Result<Value, _> = serde_json::from_slice(&bytes);
+        match (status, answer) {
+            (200..=299, Ok(answer)) => Ok(Some(answer)),
+            (200..=299, Err(_)) => Err(self.strange("its answer is not JSON")),
+            (404, Ok(answer)) if answer.get("error").is_some() => Ok(None),
+            (status, answer) => Err(self.refused(status, answer.ok())),
+        }
+    }
+
+    /// It answers, and no ChromaDB would answer so.
+    pub fn strange(&self, why: &str) -> Error {
+        Error::Unusable {
+            message: format!("{} does not answer as ChromaDB would: {why}", self.name),
+            hint: "is it a ChromaDB server with version 2 of its API, 0.6 or later?".into(),
+        }
+    }
+
+    fn refused(&self, status: u16, answer: Option<Value>) -> Error {
+        let said = answer.as_ref().and_then(|answer| answer.get("message")).and_then(Value::as_str);
+        let said: String = said.unwrap_or("it does not say why").chars().take(300).collect();
+        let message = format!("{} refuses ({status}): {said}", self.name);
+        match status {
+            401 | 403 => Error::Unusable { message, hint: SECRET.into() },
+            404 | 405 | 410 => self.strange(&format!("there is nothing at this address ({status})")),
+            408 | 429 | 500.. => {
+                Error::Unavailable { message, hint: "try again in a moment; is the server busy?".into() }
+            }
+            300..=399 => Error::Unusable { message, hint: "give the address that it sends to".into() },
+            _ => Error::Unusable { message, hint: "the server's log may say more".into() },
+        }
+    }
+
+    fn broken(&self, why: reqwest::Error) -> Error {
+        let slow = why.is_timeout() && !why.is_connect();
+        let mut certificate = false;
+        let mut message = String::new();
+        let why = why.without_url();
+        let mut cause: Option<&dyn std::error::Error> = Some(&why);
+        while let Some(error) = cause {
+            let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+            certificate |= error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>());
+            // The last cause says what it is; those above it say only that something happened.
+            message = error.to_string();
+            cause = error.source();
+        }
+        let name = &self.name;
+        if certificate {
+            let hint = "give ca_file=FILE with the certificate of its authority, or check the address".into();
+            return Error::Unusable { message: format!("{name} cannot be trusted: {message}"), hint };
+        }
+        if slow {
+            let hint = "try again; is the server busy?".into();
+            return Error::Unavailable { message: format!("{name} does not answer"), hint };
+        }
+        Error::Unavailable {
+            message: format!("{name} cannot be reached: {message}"),
+            hint: "is the server running, and are host and port right?".into(),
+        }
+    }
+}
+
+/// Headers with the token, in both forms that servers ask for. They are marked as secret, so that nothing prints them.
+fn headers(variables: Variables<'_>) -> Result<HeaderMap, Error> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let token = match (variables("CHROMA_TOKEN"), variables("CHROMA_TOKEN_FILE")) {
+        (Some(token), _) => Some(token),
+        (None, Some(file)) => Some(address::read("CHROMA_TOKEN_FILE", &file)?),
+        (None, None) => None,
+    };
+    let Some(Secret(token)) = token.map(|token| Secret(token.trim().to_string())) else { return Ok(headers) };
+    for (name, value) in [("x-chroma-token", token.clone()), ("authorization", format!("Bearer {token}"))] {
+        let mut value = HeaderValue::from_str(&value).map_err(|_| Error::Unusable {
+            message: "the token cannot be sent".into(),
+            hint: "a token is one word of printable characters; check CHROMA_TOKEN or CHROMA_TOKEN_FILE".into(),
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    /// A server that gives one answer to everything.
+    fn server(answer: &'static str) -> u16 {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        port
+    }
+
+    #[tokio::test]
+    async fn f06_bad_answers_are_explained() {
+        const HEAD: &str = "\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+        for (status, body, transient, says) in [
+            ("200 OK", "hello", false, "not JSON"),
+            (
+                "401 Unauthorized",
+                "{\"error\":\"AuthError\",\"message\":\"Forbidden\"}",
+                false,
+                "refuses (401): Forbidden",
+            ),
+            ("404 Not Found", "<html>", false, "nothing at this address"),
+            ("302 Found", "{}", false, "refuses (302)"),
+            ("400 Bad Request", "{\"message\":\"no such thing\"}", false, "no such thing"),
+            ("429 Too Many Requests", "", true, "429"),
+            ("503 Service Unavailable", "{}", true, "503"),
+        ] {
+            let port = server(format!("HTTP/1.1 {status}{HEAD}{body}").leak());
+            let wire = Wire::new(&format!("chroma://127.0.0.1:{port}/examples"), &|_| Some("hunter2".into())).unwrap();
+            let error = wire.ask(Method::GET, &["examples"], None).await.unwrap_err();
+            assert!(error.to_string().contains(says), "{status}: {error}");
+            assert_eq!(error.is_transient(), transient, "{status}: {error}");
+            assert!(error.hint().is_some() && !format!("{error:?}").contains("hunter2"));
+        }
+        // Nothing but a closed connection.
+        let port = server("");
+        let wire = Wire::new(&format!("chroma://127.0.0.1:{port}/examples"), &|_| None).unwrap();
+        let error = wire.ask(Method::GET, &[], None).await.unwrap_err();
+        assert!(error.is_transient(), "{error:?}");
+    }
+
+    #[test]
+    fn f06_a_token_is_sent_and_not_printed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, "hunter2\n").unwrap();
+        let file = file.to_str().unwrap().to_string();
+        let headers = headers(&|name| (name == "CHROMA_TOKEN_FILE").then(|| file.clone())).unwrap();
+        assert_eq!(headers["x-chroma-token"], "hunter2");
+        assert_eq!(headers["authorization"], "Bearer hunter2");
+        assert!(!format!("{headers:?}").contains("hunter2"));
+        assert!(super::headers(&|_| Some("two\nlines".into())).is_err());
+        let wire = Wire::new("chromas://db.example/shop?tenant=a b&database=c/d", &|_| None).unwrap();
+        assert_eq!(wire.base.as_str(), "https://db.example/api/v2/tenants/a%20b/databases/c%2Fd/collections");
+        assert_eq!(wire.name, "chromas://db.example:443/shop");
+    }
+}

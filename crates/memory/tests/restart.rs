@@ -1,0 +1,68 @@
+//! Servers that go away and come back. Alone in its file, as no other test may use them meanwhile.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "common/servers.rs"]
+mod servers;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use querymend_memory::{Change, Error, Example, Filter, Sought, open};
+use querymend_model::Static;
+
+/// Whether this is the server that the script of this checkout started, so that it may be stopped.
+fn is_ours(name: &str, address: &str) -> bool {
+    let port = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/stores/{name}.port"));
+    let ours = std::fs::read_to_string(port).is_ok_and(|port| address.contains(&format!(":{}", port.trim())));
+    if !ours {
+        eprintln!("skipped: the server at {address} was not started by scripts/stores.sh of this checkout");
+    }
+    ours
+}
+
+fn script(what: &str, name: &str) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/stores.sh");
+    assert!(Command::new(script).args([what, name]).status().unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f06_a_server_that_was_started_again_is_used_again() {
+    for (name, address) in [("postgres", servers::postgres()), ("chroma", servers::chroma())] {
+        let Some(address) = address.filter(|address| is_ours(name, address)) else { continue };
+        let store = open(&servers::fresh(&address), Arc::new(Static::builtin().unwrap())).await.unwrap();
+        let one = Example::new("How many orders?", "SELECT 1", "shop", "sqlite");
+        store.add(std::slice::from_ref(&one)).await.unwrap();
+        let sought = Sought {
+            question: "orders",
+            database: "shop",
+            dialect: None,
+            only_database: false,
+            only_verified: false,
+            most: 5,
+        };
+        script("kill", name);
+        for _ in 0..2 {
+            let error = store.search(&sought).await.unwrap_err();
+            assert!(matches!(error, Error::Unavailable { .. }) && error.hint().is_some(), "{error:?}");
+        }
+        let error = store.add(std::slice::from_ref(&one)).await.unwrap_err();
+        assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+        script("start", name);
+        assert_eq!(
+            store.search(&sought).await.unwrap()[0].example,
+            one,
+            "what was acknowledged is there after a crash"
+        );
+
+        // Away and back between two questions: nobody notices, whatever is asked first.
+        script("kill", name);
+        script("start", name);
+        assert_eq!(store.change(&[(&one.id, Change { uses: 1, ..Change::default() })]).await.unwrap(), 1);
+        script("kill", name);
+        script("start", name);
+        assert_eq!(store.count(&Filter::default()).await.unwrap(), 1);
+        assert_eq!(store.get(&one.id).await.unwrap().unwrap().uses, 1);
+    }
+}
