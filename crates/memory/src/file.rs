@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread;
 
 use querymend_model::Embedder;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
@@ -71,9 +72,16 @@ impl FileStore {
         let shared = blocking(move || Shared::open(path, name)).await?;
         let this = Self { shared: Arc::new(shared), embedder };
         this.agree().await?;
-        // What a search needs is read already, so that the first one need not wait as long.
+        // What a search needs is read already, so that the first one need not wait as long. A thread of its own, because the
+        // runtime would wait for one of its own threads before the program may end.
         let inner = Arc::clone(&this.shared);
-        tokio::task::spawn_blocking(move || inner.with_reader(|_| Ok(())).map(|()| index::tend(&inner)));
+        let begun = thread::Builder::new().name("examples".into()).spawn(move || {
+            if inner.with_reader(|_| Ok(())).is_ok() {
+                index::tend(&inner);
+            }
+        });
+        // Where there can be no thread, the first search reads it.
+        drop(begun);
         Ok(this)
     }
 
@@ -92,7 +100,7 @@ impl FileStore {
         let found = self.reading(move |shared, connection| {
             let query = Query::from(&code(&vector));
             // What eight bits tell apart badly, sixteen put in order.
-            let mut near = shared.mirror().nearest(&query, 4 * most);
+            let mut near = shared.mirror().nearest(&query, 3 * most);
             shared.refine(connection, &vector, &mut near)?;
             near.sort_by(|a, b| b.candidate.similarity.total_cmp(&a.candidate.similarity));
             let mut found = Vec::new();

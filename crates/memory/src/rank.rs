@@ -11,7 +11,7 @@ pub const POOL: usize = 64;
 /// What the words are worth beside the vectors. docs/memory.md has what was measured.
 const WORDS: f32 = 0.1;
 /// What it is worth to be an example of the database that is asked.
-const OWN: f32 = 0.05;
+const OWN: f32 = 0.1;
 /// Of two that are alike, the one that somebody looked at.
 const VERIFIED: f32 = 0.01;
 /// What an example that only ever did harm loses.

@@ -14,13 +14,12 @@ pub use code::{Coded, code, similarity, width};
 pub use dot::Query;
 use dot::dots;
 
-/// From so many rows on lists are worth their while: below, looking at all of them takes less than a millisecond.
-pub const INDEXED_FROM: usize = 50_000;
-/// So many rows go into a list, about.
-const LISTED: usize = 512;
-/// Lists are looked at until they hold so many rows, or this share of all.
-const LEAST_SEEN: usize = 16_384;
-const SHARE_SEEN: f64 = 0.02;
+/// From so many rows on lists are worth their while: below, looking at all of them takes less than half a millisecond.
+pub const INDEXED_FROM: usize = 20_000;
+/// There are so many times the root of the number of rows lists, and so many times it rows are looked at. With this many of
+/// both, 99 of 100 rows that should be found are, from 30,000 rows to a million (docs/memory.md).
+const LISTS: f64 = 4.0;
+const SEEN: f64 = 14.0;
 /// When there are so many times the rows that centres were found for, centres are sought anew.
 const GROWN: usize = 4;
 /// So many loose rows are left to lie: looking at them costs less than telling them apart.
@@ -183,8 +182,8 @@ impl Vectors {
     /// The nearest rows that fit, nearest first, with how alike they are, about. Where there is an index and it finds fewer
     /// than are wanted, all rows are looked at.
     pub fn nearest(&self, query: &Query, most: usize, fits: impl Fn(u32) -> bool) -> Vec<(u32, f32)> {
-        let enough = LEAST_SEEN.max((self.count as f64 * SHARE_SEEN) as usize);
-        self.nearest_of(query, most, enough, fits)
+        let enough = SEEN * (self.count as f64).sqrt();
+        self.nearest_of(query, most, enough as usize, fits)
     }
 
     /// The same, looking at lists until they hold so many rows.
@@ -193,7 +192,9 @@ impl Vectors {
         let mut best = Best::new(most);
         scan(&self.loose, query, &mut best, &fits);
         let mut seen = 0;
-        for list in centres.by_nearness(query) {
+        // Lists are not of one length, so that more of them are at hand than should be needed.
+        let near = centres.len() * 4 * enough / self.count.max(1) + 16;
+        for list in centres.nearest_first(query, near) {
             let list = &self.lists[list];
             scan(list, query, &mut best, &fits);
             seen += list.rows.len();
@@ -247,7 +248,7 @@ impl Vectors {
         if !self.sample_is_due() {
             return None;
         }
-        let centres = self.count / LISTED;
+        let centres = (LISTS * (self.count as f64).sqrt()) as usize;
         let rows = (centres * SAMPLED).min(self.count);
         let mut sample = Sample { dimensions: self.dimensions, centres, scales: Vec::new(), codes: Vec::new() };
         // Steps that have nothing in common with the number of places visit each of them once, in no order.
@@ -283,7 +284,7 @@ impl Vectors {
             self.loose.codes.append(&mut list.codes);
         }
         self.lists.resize_with(centres.len(), List::default);
-        self.found_for = centres.len() * LISTED;
+        self.found_for = (centres.len() as f64 / LISTS).powi(2) as usize;
         self.centres = Some(centres);
     }
 

@@ -85,9 +85,12 @@ impl Words {
         Asked { weights, whole, usual: self.total as f32 / questions.max(1.0) }
     }
 
-    /// Where the rare words of a question stand.
+    /// Where the rare words of a question stand, the rarest first.
     pub fn rare(&self, words: &[u32]) -> impl Iterator<Item = u32> {
-        words.iter().filter_map(|word| self.known.get(word)).flat_map(|posting| posting.rows.iter().copied())
+        let mut rare: Vec<&Posting> =
+            words.iter().filter_map(|word| self.known.get(word)).filter(|posting| !posting.rows.is_empty()).collect();
+        rare.sort_by_key(|posting| posting.rows.len());
+        rare.into_iter().flat_map(|posting| posting.rows.iter().copied())
     }
 }
 

@@ -16,8 +16,8 @@ use crate::words::{Words, words};
 const OWN: usize = 4_096;
 /// With a filter by database, so many rows are rather looked at one by one than sought in the index.
 const FEW: usize = 65_536;
-/// So many rows with rare words are weighed, and so many of the best taken.
-const RARE: usize = 2_048;
+/// So many rows with rare words are weighed, those of the rarest first, and so many of the best taken.
+const RARE: usize = 256;
 const RARE_TAKEN: usize = 16;
 
 /// One example, as far as searching needs it.
@@ -192,7 +192,7 @@ impl Mirror {
         });
         // From the end to the beginning, each row that leaves is the last one, and no other has to move up.
         let mut settled: Vec<(u32, u32)> = settled.collect();
-        settled.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        settled.sort_unstable_by_key(|(row, _)| std::cmp::Reverse(*row));
         self.vectors.settle(settled);
         Ok(())
     }

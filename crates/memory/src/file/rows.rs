@@ -135,13 +135,13 @@ pub(super) fn remove(step: &Transaction<'_>, ids: &[String]) -> rusqlite::Result
 /// The example with this id.
 pub(super) fn get(connection: &Connection, id: &str) -> rusqlite::Result<Option<Example>> {
     let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM example WHERE id = ?"))?;
-    statement.query_row([id], |row| read(row)).optional()
+    statement.query_row([id], read).optional()
 }
 
 /// The example with this number, and the second half of its vector.
 pub(super) fn numbered(connection: &Connection, number: i64) -> rusqlite::Result<Option<Example>> {
     let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM example WHERE number = ?"))?;
-    statement.query_row([number], |row| read(row)).optional()
+    statement.query_row([number], read).optional()
 }
 
 /// Those that fit, newest first.

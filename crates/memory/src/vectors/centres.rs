@@ -4,9 +4,9 @@ use super::code::{code, signed, width};
 use super::dot::{Query, dots};
 
 /// So many rounds; more change little.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 6;
 /// So many rows for each centre are looked at.
-pub(super) const SAMPLED: usize = 40;
+pub(super) const SAMPLED: usize = 20;
 
 /// Centres, as vectors are kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,10 +90,14 @@ impl Centres {
         best.0
     }
 
-    /// All of them, nearest first.
-    pub fn by_nearness(&self, query: &Query) -> Vec<usize> {
+    /// So many of them, nearest first.
+    pub fn nearest_first(&self, query: &Query, most: usize) -> Vec<usize> {
         let mut all = Vec::with_capacity(self.len());
         self.each(query, |centre, similarity| all.push((similarity, centre)));
+        if (1..all.len()).contains(&most) {
+            all.select_nth_unstable_by(most - 1, |a, b| b.0.total_cmp(&a.0));
+            all.truncate(most);
+        }
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
         all.into_iter().map(|(_, centre)| centre).collect()
     }

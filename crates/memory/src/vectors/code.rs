@@ -31,12 +31,17 @@ pub fn code(vector: &[f32]) -> Coded {
     if scale > 0.0 {
         for ((number, code), rest) in vector.iter().zip(&mut coded.codes).zip(&mut coded.rest) {
             let steps = number / scale;
-            let near = steps.round().clamp(-127.0, 127.0);
+            let near = rounded(steps).clamp(-127, 127);
             *code = ZERO.wrapping_add_signed(near as i8);
-            *rest = ZERO.wrapping_add_signed(((steps - near) * 256.0).round().clamp(-128.0, 127.0) as i8);
+            *rest = ZERO.wrapping_add_signed(rounded((steps - near as f32) * 256.0).clamp(-128, 127) as i8);
         }
     }
     coded
+}
+
+/// The nearest whole number. The standard library's `round` is a call on older processors, and takes ten times as long.
+fn rounded(number: f32) -> i32 {
+    (number + 0.5_f32.copysign(number)) as i32
 }
 
 /// What a code stands for, in steps.
