@@ -154,9 +154,13 @@ fn is_number_to_reach(value: &str) -> bool {
 /// The checksum of card numbers.
 fn luhn(value: &str) -> bool {
     let digits: Vec<u32> = value.chars().filter_map(|c| c.to_digit(10)).collect();
-    let sum: u32 =
-        digits.iter().rev().enumerate().map(|(i, d)| if i % 2 == 0 { *d } else { d * 2 / 10 + d * 2 % 10 }).sum();
-    sum % 10 == 0
+    let sum: u32 = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(i, d)| if i.is_multiple_of(2) { *d } else { d * 2 / 10 + d * 2 % 10 })
+        .sum();
+    sum.is_multiple_of(10)
 }
 
 /// Keys and hashes: long, without spaces, letters and digits mixed, no word of a language.
