@@ -1,6 +1,7 @@
 //! The index of values, read from real databases: what is in it, what never is, and what it costs.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on must fail")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+#![allow(clippy::print_stderr, reason = "what was skipped, and what it cost, is told")]
 
 use std::path::Path;
 use std::sync::Arc;
