@@ -81,22 +81,15 @@ fn recall(data: &Path, schema: &Arc<Schema>, dev: &[Asked], train: &[Asked]) {
     );
     println!("|---|{}", "---:|".repeat(sets.len()));
     let full = Weights::default();
-    let names = Weights { schema: 0.0, near: 0.0, beginning: 0.0, tied: 0.0, paths: false, ..full.clone() };
+    let names = Weights { schema: 0.0, near: 0.0, tied: 0.0, paths: false, ..full.clone() };
     let ladder: Vec<(&str, Weights, bool)> = vec![
         ("names of tables and columns, by rarity", names.clone(), false),
-        ("+ beginnings of words", Weights { beginning: full.beginning, ..names.clone() }, false),
-        (
-            "+ nearly the same meaning (embeddings)",
-            Weights { beginning: full.beginning, near: full.near, ..names.clone() },
-            false,
-        ),
+        ("+ nearly the same meaning (embeddings)", Weights { near: full.near, ..names.clone() }, false),
         ("+ what tied tables say", Weights { schema: 0.0, paths: false, ..full.clone() }, false),
         ("+ groups of tables, with join paths completed", Weights { schema: 0.0, ..full.clone() }, false),
         ("+ names of schemas = all that `link` has", full.clone(), false),
         ("+ values that the question names", full.clone(), true),
-        ("all but the damping of words written as names", Weights { written_as_name: 1.0, ..full.clone() }, false),
         ("all but embeddings", Weights { near: 0.0, ..full.clone() }, false),
-        ("all but beginnings", Weights { beginning: 0.0, ..full.clone() }, false),
         ("all but tied tables", Weights { tied: 0.0, ..full.clone() }, false),
         ("all but groups", Weights { paths: false, ..full.clone() }, false),
     ];
@@ -114,10 +107,14 @@ fn recall(data: &Path, schema: &Arc<Schema>, dev: &[Asked], train: &[Asked]) {
         });
     }
     let mut times: Vec<f64> = Vec::new();
-    for question in dev.iter().chain(dev) {
-        let began = Instant::now();
-        std::hint::black_box(tables.link(&question.question, 24_000));
-        times.push(began.elapsed().as_secs_f64() * 1e3);
+    for question in dev {
+        // The shortest of three, since others may be at work on this machine.
+        let once = |_| {
+            let began = Instant::now();
+            std::hint::black_box(tables.link(&question.question, 24_000));
+            began.elapsed().as_secs_f64() * 1e3
+        };
+        times.push((0..3).map(once).fold(f64::MAX, f64::min));
     }
     times.sort_by(f64::total_cmp);
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
@@ -175,12 +172,10 @@ fn tune(tables: &Tables, train: &[Asked]) {
         ("wide", |w| &mut w.wide, &[0.0, 0.1, 0.2, 0.4, 0.6, 0.8]),
         ("near", |w| &mut w.near, &[0.0, 0.3, 0.45, 0.6, 0.8]),
         ("near_from", |w| &mut w.near_from, &[0.4, 0.5, 0.6, 0.7]),
-        ("beginning", |w| &mut w.beginning, &[0.0, 0.3, 0.6, 0.8]),
         ("tied", |w| &mut w.tied, &[0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
         ("step", |w| &mut w.step, &[0.4, 0.55, 0.7, 0.85]),
         ("schema", |w| &mut w.schema, &[0.0, 0.15, 0.3, 0.5]),
         ("gain", |w| &mut w.gain, &[0.05, 0.1, 0.2, 0.3]),
-        ("written_as_name", |w| &mut w.written_as_name, &[0.2, 0.4, 0.7, 1.0]),
     ];
     let mut best = Weights::default();
     let mut reached = value(&best);

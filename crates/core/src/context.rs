@@ -45,6 +45,7 @@ pub struct Tables {
 }
 
 impl Default for Tables {
+    /// No tables at all.
     fn default() -> Self {
         Self::of(Arc::default(), &querymend_sql::dialect::SQLITE, Vec::new())
     }
@@ -61,14 +62,10 @@ impl Tables {
     /// The same for a schema that has changed since. What is known about tables that are as they were is kept.
     #[must_use]
     pub fn changed(&self, schema: Arc<Schema>, policy: &Policy) -> Self {
-        let before: HashMap<(Option<&str>, &str), (&Table, &Arc<str>)> = self
-            .readable
-            .iter()
-            .map(|(i, text)| (&self.schema.tables()[*i], text))
-            .map(|(table, text)| ((table.schema.as_deref(), table.name.as_str()), (table, text)))
-            .collect();
-        let text = |table: &Table| match before.get(&(table.schema.as_deref(), table.name.as_str())) {
-            Some((old, text)) if *old == table => Arc::clone(text),
+        let before: HashMap<String, &(usize, Arc<str>)> =
+            self.readable.iter().map(|known| (self.schema.tables()[known.0].full_name(), known)).collect();
+        let text = |table: &Table| match before.get(&table.full_name()) {
+            Some((i, text)) if self.schema.tables()[*i] == *table => Arc::clone(text),
             _ => as_ddl(table, self.dialect).into(),
         };
         let all = schema.tables().iter().enumerate().filter(|(_, t)| allows(policy, t));

@@ -37,14 +37,10 @@ pub struct Weights {
     pub comment: f32,
     /// A word of the name of the schema that the table lives in.
     pub schema: f32,
-    /// A word that another one begins with.
-    pub beginning: f32,
     /// A word that means nearly the same.
     pub near: f32,
     /// From which likeness on words mean nearly the same.
     pub near_from: f32,
-    /// What counts of a word that is written like a name: in quotes, or with a capital.
-    pub written_as_name: f32,
     /// A value that a column holds.
     pub value: f32,
     /// What tables that are tied to this one say, where it is silent itself.
@@ -67,10 +63,8 @@ impl Default for Weights {
             wide: 0.6,
             comment: 0.4,
             schema: 0.3,
-            beginning: 0.3,
             near: 0.45,
-            near_from: 0.4,
-            written_as_name: 0.7,
+            near_from: 0.5,
             value: 1.0,
             tied: 0.8,
             step: 0.4,
@@ -154,16 +148,6 @@ impl Index {
         if let Some(id) = all.ids.get(said.stem.as_str()) {
             found.push((*id, 1.0));
         }
-        if weights.beginning > 0.0 && said.stem.len() > 2 {
-            for (id, word) in all.words.iter().enumerate() {
-                let (short, long) =
-                    if word.len() < said.stem.len() { (&**word, &*said.stem) } else { (&*said.stem, &**word) };
-                if short.len() > 2 && short.len() < long.len() && long.starts_with(short) && self.is_used(id) {
-                    let sure = weights.beginning * short.len() as f32 / long.len() as f32;
-                    found.push((id as u32, sure));
-                }
-            }
-        }
         if weights.near > 0.0
             && all.dimensions > 0
             && let Ok(embedder) = Static::builtin()
@@ -180,9 +164,6 @@ impl Index {
                 b.0.total_cmp(&a.0).then_with(|| all.words[a.1 as usize].cmp(&all.words[b.1 as usize]))
             });
             found.extend(near.into_iter().take(MOST_NEAR).map(|(likeness, id)| (id, weights.near * likeness)));
-        }
-        if said.is_name {
-            found.iter_mut().for_each(|(_, sure)| *sure *= weights.written_as_name);
         }
         // The surest reading of each word of the catalogue, in an order that does not depend on when words came in.
         found.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));

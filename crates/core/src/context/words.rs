@@ -51,15 +51,13 @@ pub(super) fn of_name(name: &str) -> Vec<String> {
 pub(super) struct Said {
     pub word: String,
     pub stem: String,
-    /// In quotes, or with a capital inside the sentence: likely a value or the name of something, not of a kind of things.
-    pub is_name: bool,
 }
 
 /// The words of a question that say what it is about, in order, each once.
 pub(super) fn of_question(question: &str) -> Vec<Said> {
-    let (words, names) = split_and_names(question);
+    let words = split(question);
     let mut said: Vec<Said> = Vec::new();
-    for (i, (word, is_name)) in words.iter().zip(names).enumerate() {
+    for (i, word) in words.iter().enumerate() {
         let next = words.get(i + 1).map_or("", String::as_str);
         let last = if i == 0 { "" } else { &words[i - 1] };
         if ASKING.binary_search(&word.as_str()).is_ok() || is_sorting(last, word, next) {
@@ -67,7 +65,7 @@ pub(super) fn of_question(question: &str) -> Vec<Said> {
         }
         let stem = stem(word);
         if !said.iter().any(|s| s.stem == stem) {
-            said.push(Said { word: word.clone(), stem, is_name });
+            said.push(Said { word: word.clone(), stem });
         }
     }
     said
@@ -81,19 +79,12 @@ fn is_sorting(last: &str, word: &str, next: &str) -> bool {
 
 /// Pieces of letters in lower case: split where anything else stands, and where a capital begins a word.
 fn split(text: &str) -> Vec<String> {
-    split_and_names(text).0
-}
-
-/// The same, with which of them are written like names.
-fn split_and_names(text: &str) -> (Vec<String>, Vec<bool>) {
     let mut end = text.len().min(MOST_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     let mut words: Vec<String> = Vec::new();
-    let mut names: Vec<bool> = Vec::new();
     let mut word = String::new();
-    let (mut quote, mut sentence, mut is_name) = (None, true, false);
     let mut letters = text[..end].chars().peekable();
     let mut before = ' ';
     while let Some(c) = letters.next() {
@@ -101,33 +92,19 @@ fn split_and_names(text: &str) -> (Vec<String>, Vec<bool>) {
             && (before.is_lowercase() || (before.is_uppercase() && letters.peek().is_some_and(|n| n.is_lowercase())));
         if (!c.is_alphabetic() || begins) && !word.is_empty() {
             words.push(std::mem::take(&mut word));
-            names.push(is_name);
-            sentence = false;
-        }
-        match c {
-            '"' | '“' | '”' => quote = if quote.is_some() { None } else { Some(c) },
-            // An apostrophe inside a word is none of quotes.
-            '\'' if quote == Some('\'') => quote = None,
-            '\'' if quote.is_none() && !before.is_alphanumeric() => quote = Some('\''),
-            '.' | '?' | '!' => sentence = true,
-            _ => {}
-        }
-        if c.is_alphabetic() && word.is_empty() {
-            is_name = quote.is_some() || (c.is_uppercase() && !sentence);
         }
         if c.is_alphabetic() && word.len() < LONGEST_WORD {
             word.extend(c.to_lowercase());
         }
         before = c;
         if words.len() >= MOST_WORDS {
-            return (words, names);
+            return words;
         }
     }
     if !word.is_empty() {
         words.push(word);
-        names.push(is_name);
     }
-    (words, names)
+    words
 }
 
 /// What forms of one word have in common: plurals, `-ed` and `-ing` are taken away. Not a word that can be shown.
@@ -218,9 +195,6 @@ mod tests {
         assert_eq!(stems("List the names in alphabetical order"), ["names"]);
         assert_eq!(stems("Which orders were shipped in order of date?"), ["orders", "shipped", "date"]);
         assert!(ASKING.is_sorted());
-        let names =
-            of_question("Which singer's song is called 'Hey Jude' or Yesterday?").into_iter().filter(|s| s.is_name);
-        assert_eq!(names.map(|s| s.word).collect::<Vec<_>>(), ["hey", "jude", "yesterday"]);
     }
 
     #[test]
