@@ -68,7 +68,12 @@ impl Run {
 
     /// Words the question, with as much of the tables as there is room for.
     fn pose(&mut self) {
-        let linked = self.tables.link_with(&self.ask.question, &self.named_values(), self.bytes);
+        // What is known besides the question names tables too.
+        let asked = match &self.ask.evidence {
+            Some(evidence) => format!("{} {evidence}", self.ask.question),
+            None => self.ask.question.clone(),
+        };
+        let linked = self.tables.link_with(&asked, &self.named_values(&asked), self.bytes);
         let draft = prompts::Draft {
             dialect: self.dialect.title,
             notes: self.dialect.notes,
@@ -84,11 +89,11 @@ impl Run {
     }
 
     /// Where values stand that the question names: there are tables that it needs. A schema that fits is shown whole anyway.
-    fn named_values(&self) -> Vec<ValueHit> {
+    fn named_values(&self, asked: &str) -> Vec<ValueHit> {
         if self.tables.fit(self.bytes) {
             return Vec::new();
         }
-        let held = self.schema.values().map(|values| values.hits(&self.ask.question)).unwrap_or_default();
+        let held = self.schema.values().map(|values| values.hits(asked)).unwrap_or_default();
         held.into_iter().map(|hit| ValueHit { value: hit.value, table: hit.table, column: hit.column }).collect()
     }
 
