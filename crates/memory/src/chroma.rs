@@ -106,7 +106,9 @@ impl ChromaStore {
         let mut body = json!({
             "query_embeddings": [vector], "n_results": most, "include": ["documents", "metadatas", "distances"],
         });
-        body["where"] = all_of(which);
+        if !which.is_empty() {
+            body["where"] = all_of(which);
+        }
         let answer = self.post("query", &body).await?;
         // There is one answer for each vector that was asked for, and one was.
         let first = |name: &str| answer.get(name).and_then(|all| all.get(0)).cloned().unwrap_or(Value::Null);
@@ -119,6 +121,25 @@ impl ChromaStore {
         // A text without words has no distance to anything.
         let similar = distances.iter().map(|distance| 1.0 - distance.as_f64().unwrap_or(1.0) as f32);
         Ok(found.into_iter().zip(similar).collect())
+    }
+
+    /// The nearest of a few that may be shown. Conditions that most examples meet cost the server more than looking for what is
+    /// near, so they are looked at here, and sent only where too much was near that may not be shown.
+    async fn pool(
+        &self,
+        vector: &[f32],
+        mut which: Vec<Value>,
+        most_meet: &[Value],
+        most: usize,
+        sought: &Sought<'_>,
+    ) -> Result<Vec<(Example, f32)>, Error> {
+        let found = self.nearest(vector, which.clone(), most).await?;
+        let fit = found.iter().filter(|(example, _)| rank::may_be_shown(example, sought)).count();
+        if found.len() < most || fit >= most / 2 {
+            return Ok(found);
+        }
+        which.extend_from_slice(most_meet);
+        self.nearest(vector, which, most).await
     }
 
     /// The very same question, which an index may miss: it is known by its id.
@@ -147,12 +168,17 @@ impl ChromaStore {
         if let Some(dialect) = sought.dialect {
             which.push(json!({ "dialect": dialect }));
         }
-        let mut own = which.clone();
-        own.push(json!({ "database": sought.database }));
         let most = rank::POOL.max(2 * sought.most);
-        let all =
-            async { if sought.only_database { Ok(Vec::new()) } else { self.nearest(&vector, which, most).await } };
-        let (same, own, all) = tokio::join!(self.same(&vector, sought), self.nearest(&vector, own, most), all);
+        let all = async {
+            if sought.only_database {
+                Ok(Vec::new())
+            } else {
+                self.pool(&vector, Vec::new(), &which, most, sought).await
+            }
+        };
+        let database = vec![json!({ "database": sought.database })];
+        let own = self.pool(&vector, database, &which, most, sought);
+        let (same, own, all) = tokio::join!(self.same(&vector, sought), own, all);
         let mut seen = HashSet::new();
         let found = same?.into_iter().chain(own?).chain(all?);
         Ok(rank::rank(found.filter(|(example, _)| seen.insert(example.id.clone())).collect(), sought))

@@ -81,6 +81,11 @@ impl PostgresStore {
         for row in rows {
             new += usize::from(self.told(row.try_get::<_, bool>(0))?);
         }
+        if new >= LOT {
+            // Until the server has looked at so many new rows it does not know which index is worth using. It does so by itself
+            // after a minute or two; who may not ask for it waits for that.
+            self.pool.ask(&format!("ANALYZE {}", self.table), &[], Twice::Same).await.ok();
+        }
         Ok(new)
     }
 

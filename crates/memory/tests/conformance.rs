@@ -2,7 +2,7 @@
 //!
 //! To add a store: a [`Kind`] that makes an empty one, and a test that calls [`keeps_to_the_suite`] with it.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "conformance/checks.rs"]
 mod checks;

@@ -1,6 +1,6 @@
 //! Servers that go away and come back. Alone in its file, as no other test may use them meanwhile.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "common/servers.rs"]
 mod servers;

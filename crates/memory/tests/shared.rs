@@ -1,13 +1,13 @@
 //! Stores on servers: what several programs see of each other, and what is refused.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "common/servers.rs"]
 mod servers;
 
 use std::sync::Arc;
 
-use querymend_memory::{Change, Error, Example, ExampleStore, Filter, Sought, open};
+use querymend_memory::{Change, Error, Example, ExampleStore, Filter, Sought, Standing, open};
 use querymend_model::{Embedder, Static};
 
 fn embedder() -> Arc<dyn Embedder> {
@@ -126,6 +126,20 @@ async fn f06_a_store_of_another_embedder_is_refused() {
         let other = open(&servers::fresh(&server), Arc::new(Other)).await.unwrap();
         assert_eq!(other.add(&[example("How many orders?")]).await.unwrap(), 1);
         assert_eq!(finds(&*other, "anything").await.len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f06_what_may_not_be_shown_does_not_hide_what_may() {
+    for server in addresses() {
+        let store = opened(&servers::fresh(&server)).await;
+        let rejected = (0..300).map(|at| Example {
+            standing: Standing::Rejected,
+            ..example(&format!("How many orders were there in March, number {at}?"))
+        });
+        let good = example("Which singers are from France?");
+        store.add(&rejected.chain([good.clone()]).collect::<Vec<_>>()).await.unwrap();
+        assert_eq!(finds(&*store, "How many orders were there in March?").await, [good]);
     }
 }
 
