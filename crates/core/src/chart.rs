@@ -148,6 +148,9 @@ mod tests {
         Rows { columns, rows: (0..count).map(row).collect(), truncated: false }
     }
 
+    /// What is drawn, along which column, which figures, parted by which column.
+    type Drawn = (ChartKind, Option<usize>, Vec<usize>, Option<usize>);
+
     fn text(text: impl Into<String>) -> Cell {
         Cell::Text(text.into())
     }
@@ -155,11 +158,10 @@ mod tests {
     #[test]
     fn c07_rows_get_the_picture_that_fits_them() {
         let n = |n: usize| Cell::Integer(n as i64);
-        let check =
-            |name: &str, rows: Rows, expected: Option<(ChartKind, Option<usize>, Vec<usize>, Option<usize>)>| {
-                let found = Chart::of(&rows).map(|chart| (chart.kind, chart.x, chart.y, chart.series));
-                assert_eq!(found, expected, "{name}");
-            };
+        let check = |name: &str, rows: Rows, expected: Option<Drawn>| {
+            let found = Chart::of(&rows).map(|chart| (chart.kind, chart.x, chart.y, chart.series));
+            assert_eq!(found, expected, "{name}");
+        };
         use ChartKind::{Bar, Figure, Histogram, Line, Scatter};
         let city = |i: usize| text(format!("city {i}"));
         let month = |i: usize| text(format!("2024-{:02}", i % 12 + 1));
