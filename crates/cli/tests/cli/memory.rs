@@ -163,7 +163,9 @@ fn what_is_in_the_way_of_a_memory_is_said() {
         assert_eq!(ended.code, 2, "{arguments:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(said) && ended.stderr.contains("hint:"), "{arguments:?}: {}", ended.stderr);
     }
-    // The user's own memory that is damaged is told of, and the question is answered all the same.
+    // The user's own memory that is damaged is told of, and the question is answered all the same. In a place of its own: the
+    // commands above opened a memory here, and SQLite would heal the damaged file from the log that may still lie beside it.
+    let place = Place::with_demo();
     let server = Server::saying(&["SELECT 7 AS n"]);
     std::fs::create_dir_all(place.path("state/querymend")).unwrap();
     place.file("state/querymend/memory.db", "this is no database");
