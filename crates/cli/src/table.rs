@@ -69,7 +69,11 @@ fn as_table(rows: &Rows) -> (String, bool) {
         }));
     }
     for (i, column) in table.column_iter_mut().enumerate() {
-        if rows.rows.iter().all(|row| matches!(row.get(i), Some(Cell::Integer(_) | Cell::Number(_) | Cell::Null))) {
+        if rows
+            .rows
+            .iter()
+            .all(|row| matches!(row.get(i), Some(Cell::Integer(_) | Cell::Number(_) | Cell::Decimal(_) | Cell::Null)))
+        {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -118,8 +122,7 @@ fn words(cell: &Cell) -> String {
         Cell::Integer(value) => value.to_string(),
         // `1.0`, not `1`: a float stays one.
         Cell::Number(value) => format!("{value:?}"),
-        Cell::Text(value) => value.clone(),
-        Cell::Binary(value) => value.clone(),
+        Cell::Decimal(value) | Cell::Text(value) | Cell::Binary(value) => value.clone(),
     }
 }
 

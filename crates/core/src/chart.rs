@@ -111,7 +111,7 @@ fn kind(rows: &Rows, column: usize) -> Kind {
         return Kind::Other;
     }
     let whole = cells().all(|cell| matches!(cell, Cell::Integer(_)));
-    let number = cells().all(|cell| matches!(cell, Cell::Integer(_) | Cell::Number(_)));
+    let number = cells().all(|cell| matches!(cell, Cell::Integer(_) | Cell::Number(_) | Cell::Decimal(_)));
     let text = cells().all(|cell| matches!(cell, Cell::Text(_) | Cell::Boolean(_)));
     let year = cells().all(|cell| matches!(cell, Cell::Integer(1000..=2999)));
     let time = text && cells().all(|cell| matches!(cell, Cell::Text(text) if is_time(text)));

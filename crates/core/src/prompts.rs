@@ -116,6 +116,7 @@ pub(crate) fn rows(rows: &Rows) -> String {
         Cell::Boolean(value) => value.to_string(),
         Cell::Integer(value) => value.to_string(),
         Cell::Number(value) => value.to_string(),
+        Cell::Decimal(value) => value.clone(),
         Cell::Text(value) | Cell::Binary(value) => clipped(value, 200).replace(['\n', '\t'], " "),
     };
     let mut lines = vec![rows.columns.join("\t")];

@@ -118,7 +118,7 @@ fn shortened(event: &Event) -> Cow<'_, Event> {
     let mut cell = |cell: &Cell| match cell {
         Cell::Text(text) => Cell::Text(short(text)),
         Cell::Binary(text) => Cell::Binary(short(text)),
-        Cell::Null | Cell::Boolean(_) | Cell::Integer(_) | Cell::Number(_) => cell.clone(),
+        Cell::Null | Cell::Boolean(_) | Cell::Integer(_) | Cell::Number(_) | Cell::Decimal(_) => cell.clone(),
     };
     let kept = rows.rows.iter().take(KEPT_ROWS).map(|row| row.iter().map(&mut cell).collect()).collect();
     let left = rows.rows.len().saturating_sub(KEPT_ROWS);

@@ -86,6 +86,12 @@ impl Error {
     }
 }
 
+impl From<querymend_net::Error> for Error {
+    fn from(error: querymend_net::Error) -> Self {
+        Error::unavailable(error.message, error.hint)
+    }
+}
+
 fn in_words(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{} ms", time.as_millis())

@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod check;
 pub mod demo;
 mod error;
 mod limits;
@@ -35,9 +36,10 @@ use std::pin::Pin;
 
 use querymend_sql::{Approved, Dialect, Rows, Schema};
 
+pub use check::{Check, Standing};
 pub use error::Error;
 pub use limits::{Cancel, Limits};
-pub use open::open;
+pub use open::{KINDS, Kind, open};
 
 /// What an engine gives back in time. A box rather than a generic, so that engines can stand behind `dyn Engine`.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -61,4 +63,13 @@ pub trait Engine: Send + Sync {
 
     /// Whether the database is there and can be read.
     fn test_connection(&self) -> Answer<'_, ()>;
+
+    /// Looks the connection over for whoever sets it up: is the database there, do its locks hold against a write that no
+    /// critic has seen, could its user write. Nothing is changed by it, also where a lock does not hold.
+    fn examine(&self) -> Answer<'_, Vec<Check>> {
+        Box::pin(async {
+            self.test_connection().await?;
+            Ok(vec![Check::good("connection", format!("{} can be read", self.name()))])
+        })
+    }
 }

@@ -5,30 +5,64 @@ use std::path::Path;
 use crate::sqlite::Sqlite;
 use crate::{Engine, Error};
 
-const FORMS: &str = "databases are named sqlite:PATH, sqlite://PATH or by the path of a SQLite file";
+/// One kind of database.
+pub struct Kind {
+    /// What its addresses begin with.
+    pub schemes: &'static [&'static str],
+    /// How its addresses are written.
+    pub form: &'static str,
+    /// Opens the database at an address of this form.
+    open: fn(&str) -> Result<Box<dyn Engine>, Error>,
+}
 
-/// Opens `sqlite:shop.db`, `sqlite:///data/shop.db` or `shop.db`. Nothing is ever created.
+/// Every kind of database that can be asked.
+pub static KINDS: &[Kind] = &[Kind { schemes: &["sqlite"], form: "sqlite:PATH", open: sqlite }];
+
+/// Opens the database at an address: `sqlite:shop.db`, one of the other [`KINDS`], or the path of a file. Nothing is ever
+/// created, and no server is asked anything yet.
 pub fn open(address: &str) -> Result<Box<dyn Engine>, Error> {
     let address = address.trim();
     if address.is_empty() {
-        return Err(Error::unavailable("no database was named", FORMS));
+        return Err(Error::unavailable("no database was named", forms()));
     }
-    if let Some(path) = after_scheme(address, "sqlite://").or_else(|| after_scheme(address, "sqlite:")) {
-        if path.is_empty() {
-            return Err(Error::unavailable(format!("`{address}` names no file"), FORMS));
+    if let Some(scheme) = scheme(address) {
+        let kind = KINDS.iter().find(|kind| kind.schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme)));
+        if let Some(kind) = kind {
+            return (kind.open)(address);
         }
-        return Ok(Box::new(Sqlite::open(Path::new(path))?));
-    }
-    // Only the scheme is repeated: what follows it may hold a password.
-    if let Some((scheme, _)) = address.split_once("://") {
-        return Err(Error::unavailable(format!("there is no engine for `{scheme}://` addresses"), FORMS));
+        // Only the scheme is repeated: what follows it may hold a password.
+        if address[scheme.len()..].starts_with("://") {
+            return Err(Error::unavailable(format!("there is no engine for `{scheme}://` addresses"), forms()));
+        }
     }
     Ok(Box::new(Sqlite::open(Path::new(address))?))
 }
 
-fn after_scheme<'a>(address: &'a str, scheme: &str) -> Option<&'a str> {
-    let head = address.get(..scheme.len())?;
-    head.eq_ignore_ascii_case(scheme).then(|| &address[scheme.len()..])
+/// What stands before the colon, if it could be a scheme: one letter alone is a drive.
+fn scheme(address: &str) -> Option<&str> {
+    let (scheme, _) = address.split_once(':')?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    (scheme.len() > 1 && scheme.chars().all(fits)).then_some(scheme)
+}
+
+/// How databases are named.
+fn forms() -> String {
+    let forms: Vec<&str> = KINDS.iter().map(|kind| kind.form).collect();
+    format!("databases are named {}, or by the path of a file", forms.join(", "))
+}
+
+/// What follows the scheme: a path, which may stand behind two strokes.
+fn path(address: &str) -> Result<&Path, Error> {
+    let rest = address.split_once(':').map_or(address, |(_, rest)| rest);
+    let rest = rest.strip_prefix("//").unwrap_or(rest);
+    if rest.is_empty() {
+        return Err(Error::unavailable(format!("`{address}` names no file"), forms()));
+    }
+    Ok(Path::new(rest))
+}
+
+fn sqlite(address: &str) -> Result<Box<dyn Engine>, Error> {
+    Ok(Box::new(Sqlite::open(path(address)?)?))
 }
 
 #[cfg(test)]
@@ -58,7 +92,7 @@ mod tests {
         ] {
             let error = open(address).err().unwrap();
             assert_eq!(error.to_string(), message);
-            assert_eq!(error.hint(), Some(FORMS));
+            assert_eq!(error.hint(), Some(forms().as_str()));
         }
     }
 }

@@ -50,6 +50,10 @@ impl Matching {
                 // Exactly, also where a float could not hold it.
                 Cell::Integer(whole) => Key::Number(format!("{whole}.000000")),
                 Cell::Number(number) => Key::Number(six_digits(*number)),
+                Cell::Decimal(text) => match text.parse::<f64>() {
+                    Ok(number) if number.is_finite() => Key::Number(six_digits(number)),
+                    _ => Key::Text(text.clone()),
+                },
                 Cell::Text(text) => match text.trim().parse::<f64>() {
                     Ok(number) if self.text_numbers && number.is_finite() => Key::Number(six_digits(number)),
                     _ => Key::Text(text.clone()),

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use querymend_model::{Embedder, similarity};
+use querymend_net::environment;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
 use self::wire::Wire;
-use crate::address::environment;
 use crate::changes::merged;
 use crate::embedding::Embedding;
 use crate::error::Error;

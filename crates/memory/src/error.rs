@@ -43,3 +43,9 @@ impl Error {
         }
     }
 }
+
+impl From<querymend_net::Error> for Error {
+    fn from(error: querymend_net::Error) -> Self {
+        Self::Unusable { message: error.message, hint: error.hint }
+    }
+}

@@ -3,7 +3,6 @@
 //! An [`ExampleStore`] keeps [`Example`]s. The one that needs nothing is a single file; others are servers that several
 //! programs share. All of them are held to the same suite of tests.
 
-mod address;
 mod changes;
 mod chroma;
 mod embedding;

@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use querymend_model::Embedder;
+use querymend_net::environment;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use self::pool::{Pool, Twice, Values};
 use self::settings::Settings;
 use self::vector::Vector;
-use crate::address::environment;
 use crate::changes::merged;
 use crate::embedding::Embedding;
 use crate::error::Error;

@@ -167,6 +167,12 @@ impl Error {
     }
 }
 
+impl From<querymend_net::Error> for Error {
+    fn from(error: querymend_net::Error) -> Self {
+        Error::configuration(error.message, error.hint)
+    }
+}
+
 /// The server's words after a colon, if there are any.
 fn because(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }

@@ -1,44 +1,33 @@
 //! The connection to a model server: TLS, time limits, size limits. It moves bytes and knows nothing of what they mean.
 
-use std::path::Path;
 use std::time::Duration;
 
+use querymend_net::http::is_tls;
+use querymend_net::{http, tls};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, ClientBuilder, Response, Url};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::{Error, Wait};
 use crate::providers::Provider;
-use crate::tls;
 
 /// Makes the client for one provider.
 pub(crate) fn client(provider: &Provider, url: &Url) -> Result<Client, Error> {
     let connect = Duration::from_secs_f64(provider.connect_seconds);
-    // A redirect would carry the key to an address that nobody has written down.
-    secure(provider.ca_file.as_deref(), url, connect, reqwest::redirect::Policy::none())
+    built(http::client(host(url), provider.ca_file.as_deref(), connect)?)
 }
 
 /// Makes the client for a file that everybody may have. The places that keep large files send on to where they are kept.
 pub(crate) fn download_client(url: &Url, connect: Duration) -> Result<Client, Error> {
-    secure(None, url, connect, reqwest::redirect::Policy::limited(5))
+    built(http::client(host(url), None, connect)?.redirect(reqwest::redirect::Policy::limited(5)))
 }
 
-fn secure(
-    ca_file: Option<&Path>,
-    url: &Url,
-    connect: Duration,
-    redirect: reqwest::redirect::Policy,
-) -> Result<Client, Error> {
-    let mut builder = Client::builder()
-        .tls_backend_preconfigured(tls::config(ca_file)?)
-        .connect_timeout(connect)
-        .redirect(redirect)
-        .user_agent(concat!("querymend/", env!("CARGO_PKG_VERSION")));
-    if tls::is_loopback(url.host_str().unwrap_or_default()) {
-        // A proxy would be asked for its own machine.
-        builder = builder.no_proxy();
-    }
-    builder.build().map_err(|why| tls::broken(&why.without_url()))
+fn host(url: &Url) -> &str {
+    url.host_str().unwrap_or_default()
+}
+
+fn built(builder: ClientBuilder) -> Result<Client, Error> {
+    Ok(builder.build().map_err(|why| tls::broken(&why.without_url()))?)
 }
 
 /// Headers from names and values. They are marked as secret, so that nothing prints them.
@@ -89,24 +78,17 @@ impl Patience<'_> {
             return Error::Timeout { model, after: self.connect, waiting_for: Wait::Connection };
         }
         // A certificate does not mend itself; all else on a network may.
-        let mut transient = true;
+        let transient = !is_tls(&why);
         let mut message = String::new();
         let why = why.without_url();
         let mut cause: Option<&dyn std::error::Error> = Some(&why);
         while let Some(error) = cause {
-            transient &= !is_tls(error);
             // The last cause says what it is; those above it say only that something happened.
             message = error.to_string();
             cause = error.source();
         }
         Error::Unreachable { model, message, transient }
     }
-}
-
-/// Errors of TLS hide in errors of input and output, sometimes one in another.
-fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
-    let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    error.is::<rustls::Error>() || inner.is_some_and(|inner| is_tls(inner))
 }
 
 /// An answer whose head is there and whose body is still to come.

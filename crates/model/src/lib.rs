@@ -40,7 +40,6 @@ mod request;
 mod retry;
 mod script;
 mod sse;
-pub mod tls;
 mod trouble;
 mod wire;
 

@@ -104,6 +104,7 @@ fn key(rows: &Rows) -> Vec<String> {
         // 2 and 2.0 are one figure.
         Cell::Integer(number) => format!("{:.6}", *number as f64),
         Cell::Number(number) => format!("{number:.6}"),
+        Cell::Decimal(text) => text.parse::<f64>().map_or_else(|_| text.clone(), |number| format!("{number:.6}")),
         other => format!("{other:?}"),
     };
     let mut lines: Vec<String> =

@@ -120,7 +120,8 @@ fn value(cell: &Cell) -> Value {
         Cell::Boolean(truth) => Value::Integer(i64::from(*truth)),
         Cell::Integer(number) => Value::Integer(*number),
         Cell::Number(number) => Value::Real(*number),
-        Cell::Text(text) | Cell::Binary(text) => Value::Text(text.clone()),
+        // As its column has it: a number where that is declared to be one.
+        Cell::Decimal(text) | Cell::Text(text) | Cell::Binary(text) => Value::Text(text.clone()),
     }
 }
 

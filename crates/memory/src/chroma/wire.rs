@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
-use querymend_model::tls;
+use querymend_net::address::Form;
+use querymend_net::{Address, Secret, Variables, http, read_secret};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Url};
 use serde_json::Value;
 
-use crate::address::{self, Secret, Variables};
 use crate::error::Error;
 
-const FORM: &str = "chroma://HOST:PORT/COLLECTION, or chromas:// with TLS";
-const SECRET: &str = "set CHROMA_TOKEN, or CHROMA_TOKEN_FILE to a file that holds the token";
-const PARAMETERS: &[&str] = &["tenant", "database", "ca_file"];
+const FORM: Form<'_> = Form {
+    what: "the store",
+    parameters: &["tenant", "database", "ca_file"],
+    example: "chroma://HOST:PORT/COLLECTION, or chromas:// with TLS",
+    secret: "set CHROMA_TOKEN, or CHROMA_TOKEN_FILE to a file that holds the token",
+};
 const CONNECT: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// An answer that is larger than this is not read.
@@ -31,14 +34,18 @@ pub(super) struct Wire {
 
 impl Wire {
     pub fn new(spec: &str, variables: Variables<'_>) -> Result<Self, Error> {
-        let wrong = |message: &str| Error::Unusable { message: message.into(), hint: format!("write it as {FORM}") };
-        let address = address::parse(spec, PARAMETERS, SECRET, FORM)?;
-        let secure = spec.trim().to_lowercase().starts_with("chromas:");
-        let host = address.host.ok_or_else(|| wrong("the address of the store names no host"))?;
+        let wrong =
+            |message: &str| Error::Unusable { message: message.into(), hint: format!("write it as {}", FORM.example) };
+        let address = Address::parse(spec, &FORM)?;
+        if address.password.is_some() {
+            return Err(FORM.holds_secret("a password").into());
+        }
+        let secure = address.scheme == "chromas";
+        let host = address.host.clone().ok_or_else(|| wrong("the address of the store names no host"))?;
         if address.user.is_some() {
             return Err(wrong("the address of the store names a user, and ChromaDB has none"));
         }
-        let collection = address.path;
+        let collection = address.path.clone();
         if collection.is_empty() || collection.contains('/') {
             return Err(wrong("the address of the store names no collection"));
         }
@@ -60,25 +67,18 @@ impl Wire {
         let parameter =
             |name: &str, other: &str| address.parameters.get(name).map_or(other, String::as_str).to_string();
         let (tenant, database) = (parameter("tenant", "default_tenant"), parameter("database", "default_database"));
-        let mut base = Url::parse(&format!("{scheme}://{host}:{port}/api/v2"))
+        let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let mut base = Url::parse(&format!("{scheme}://{shown}:{port}/api/v2"))
             .map_err(|why| wrong(&format!("the address of the store cannot be read: {why}")))?;
         if let Ok(mut path) = base.path_segments_mut() {
             path.extend(["tenants", &tenant, "databases", &database, "collections"]);
         }
-        let tls = tls::config(address.parameters.get("ca_file").map(std::path::Path::new)).map_err(|why| {
-            Error::Unusable { message: why.to_string(), hint: "check ca_file in the address of the store".into() }
+        let ca_file = address.parameter("ca_file").map(std::path::Path::new);
+        let builder = http::client(&host, ca_file, CONNECT).map_err(|why| Error::Unusable {
+            message: why.to_string(),
+            hint: "check ca_file in the address of the store".into(),
         })?;
-        let mut builder = Client::builder()
-            .tls_backend_preconfigured(tls)
-            .connect_timeout(CONNECT)
-            .timeout(PATIENCE)
-            // A redirect would carry the token to an address that nobody has written down.
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("querymend/", env!("CARGO_PKG_VERSION")));
-        if tls::is_loopback(&host) {
-            // A proxy would be asked for its own machine.
-            builder = builder.no_proxy();
-        }
+        let builder = builder.timeout(PATIENCE);
         let client = builder.build().map_err(|why| Error::Unusable {
             message: format!("no connections can be made: {}", why.without_url()),
             hint: "check ca_file in the address of the store, if there is one".into(),
@@ -128,7 +128,7 @@ impl Wire {
         let said: String = said.unwrap_or("it does not say why").chars().take(300).collect();
         let message = format!("{} refuses ({status}): {said}", self.name);
         match status {
-            401 | 403 => Error::Unusable { message, hint: SECRET.into() },
+            401 | 403 => Error::Unusable { message, hint: FORM.secret.into() },
             404 | 405 | 410 => self.strange(&format!("there is nothing at this address ({status})")),
             408 | 429 | 500.. => {
                 Error::Unavailable { message, hint: "try again in a moment; is the server busy?".into() }
@@ -140,13 +140,11 @@ impl Wire {
 
     fn broken(&self, why: reqwest::Error) -> Error {
         let slow = why.is_timeout() && !why.is_connect();
-        let mut certificate = false;
+        let certificate = http::is_tls(&why);
         let mut message = String::new();
         let why = why.without_url();
         let mut cause: Option<&dyn std::error::Error> = Some(&why);
         while let Some(error) = cause {
-            let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-            certificate |= error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>());
             // The last cause says what it is; those above it say only that something happened.
             message = error.to_string();
             cause = error.source();
@@ -173,7 +171,7 @@ fn headers(variables: Variables<'_>) -> Result<HeaderMap, Error> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let token = match (variables("CHROMA_TOKEN"), variables("CHROMA_TOKEN_FILE")) {
         (Some(token), _) => Some(token),
-        (None, Some(file)) => Some(address::read("CHROMA_TOKEN_FILE", &file)?),
+        (None, Some(file)) => Some(read_secret("CHROMA_TOKEN_FILE", &file)?),
         (None, None) => None,
     };
     let Some(Secret(token)) = token.map(|token| Secret(token.trim().to_string())) else { return Ok(headers) };

@@ -33,7 +33,7 @@ fn number(cell: &Cell) -> Option<f64> {
     match cell {
         Cell::Integer(number) => Some(*number as f64),
         Cell::Number(number) => Some(*number),
-        Cell::Text(text) => text.parse().ok(),
+        Cell::Decimal(text) | Cell::Text(text) => text.parse().ok(),
         Cell::Null | Cell::Boolean(_) | Cell::Binary(_) => None,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use crate::error::Error;
+use crate::Error;
 
 /// How secure connections are made; `ca_file` holds certificates that are trusted beside the usual ones.
 pub fn config(ca_file: Option<&Path>) -> Result<rustls::ClientConfig, Error> {
@@ -31,14 +31,15 @@ pub fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-pub(crate) fn broken(why: &dyn std::fmt::Display) -> Error {
-    Error::configuration(format!("no secure connections can be made: {why}"), "check `ca_file`, if there is one")
+/// That there can be no secure connection at all.
+pub fn broken(why: &dyn std::fmt::Display) -> Error {
+    Error::new(format!("no secure connections can be made: {why}"), "check `ca_file`, if there is one")
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let shown = file.display();
     let wrong = |why: &dyn std::fmt::Display| {
-        Error::configuration(format!("the certificates in {shown} cannot be read: {why}"), "check `ca_file`")
+        Error::new(format!("the certificates in {shown} cannot be read: {why}"), "check `ca_file`")
     };
     let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(file).map_err(|why| wrong(&why))?.collect();
     match all {

