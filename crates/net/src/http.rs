@@ -26,5 +26,5 @@ pub fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
     let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     error.is::<rustls::Error>()
         || inner.is_some_and(|inner| is_tls(inner))
-        || error.source().is_some_and(|source| is_tls(source))
+        || error.source().is_some_and(is_tls)
 }
