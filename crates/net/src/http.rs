@@ -24,7 +24,5 @@ pub fn client(host: &str, ca_file: Option<&Path>, connect: Duration) -> Result<C
 pub fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
     // What wraps another error does not always name it as its source.
     let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    error.is::<rustls::Error>()
-        || inner.is_some_and(|inner| is_tls(inner))
-        || error.source().is_some_and(is_tls)
+    error.is::<rustls::Error>() || inner.is_some_and(|inner| is_tls(inner)) || error.source().is_some_and(is_tls)
 }

@@ -94,15 +94,20 @@ impl Subject {
     }
 }
 
+/// Gives a database, if it is there.
+type Find = fn() -> Option<Subject>;
+
+/// Every kind of database, one line for each.
+const ALL: &[(&str, Find)] = &[("sqlite", sqlite::subject)];
+
 /// Every database that is there. `QUERYMEND_TEST_ENGINES=sqlite,postgres` narrows it; otherwise one that is missing is said to
 /// be, and on CI that is a failure.
 pub fn subjects() -> Vec<Subject> {
     let wanted = std::env::var("QUERYMEND_TEST_ENGINES").unwrap_or_default();
     let wanted: Vec<&str> = wanted.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-    let all: [(&str, fn() -> Option<Subject>); 1] = [("sqlite", sqlite::subject)];
     let mut there = Vec::new();
-    for (name, subject) in all {
-        if !wanted.is_empty() && !wanted.contains(&name) {
+    for (name, subject) in ALL {
+        if !wanted.is_empty() && !wanted.contains(name) {
             continue;
         }
         match subject() {
