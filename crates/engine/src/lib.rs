@@ -28,6 +28,7 @@
 mod check;
 pub mod demo;
 mod error;
+pub mod files;
 mod limits;
 mod open;
 pub mod sqlite;

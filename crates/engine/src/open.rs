@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::files::Files;
 use crate::sqlite::Sqlite;
 use crate::{Engine, Error};
 
@@ -16,7 +17,10 @@ pub struct Kind {
 }
 
 /// Every kind of database that can be asked.
-pub static KINDS: &[Kind] = &[Kind { schemes: &["sqlite"], form: "sqlite:PATH", open: sqlite }];
+pub static KINDS: &[Kind] = &[
+    Kind { schemes: &["sqlite"], form: "sqlite:PATH", open: sqlite },
+    Kind { schemes: &["file"], form: "file:PATH", open: files },
+];
 
 /// Opens the database at an address: `sqlite:shop.db`, one of the other [`KINDS`], or the path of a file. Nothing is ever
 /// created, and no server is asked anything yet.
@@ -35,7 +39,11 @@ pub fn open(address: &str) -> Result<Box<dyn Engine>, Error> {
             return Err(Error::unavailable(format!("there is no engine for `{scheme}://` addresses"), forms()));
         }
     }
-    Ok(Box::new(Sqlite::open(Path::new(address))?))
+    let path = Path::new(address);
+    if Files::can_read(path) {
+        return Ok(Box::new(Files::open(path)?));
+    }
+    Ok(Box::new(Sqlite::open(path)?))
 }
 
 /// What stands before the colon, if it could be a scheme: one letter alone is a drive.
@@ -63,6 +71,10 @@ fn path(address: &str) -> Result<&Path, Error> {
 
 fn sqlite(address: &str) -> Result<Box<dyn Engine>, Error> {
     Ok(Box::new(Sqlite::open(path(address)?)?))
+}
+
+fn files(address: &str) -> Result<Box<dyn Engine>, Error> {
+    Ok(Box::new(Files::open(path(address)?)?))
 }
 
 #[cfg(test)]

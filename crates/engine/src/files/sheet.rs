@@ -1,0 +1,44 @@
+//! A table as a file holds it: names, and rows that are read as often as needed.
+
+use std::borrow::Cow;
+
+use crate::Error;
+
+/// A value as it stands in a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Raw<'a> {
+    Nothing,
+    /// Text of a file that writes everything as text: what it means is still to be found out.
+    Loose(&'a str),
+    /// Text that is text.
+    Text(Cow<'a, str>),
+    Integer(i64),
+    Number(f64),
+    Boolean(bool),
+    /// As a database writes it.
+    Date(String),
+    Timestamp(String),
+    Bytes(&'a [u8]),
+}
+
+/// What is done with each row.
+pub(super) type Each<'e> = &'e mut dyn FnMut(&[Raw<'_>]) -> Result<(), Error>;
+
+/// A table in a file.
+pub(super) trait Sheet {
+    /// What it is called within its file; none if it is the only one.
+    fn name(&self) -> Option<&str>;
+
+    /// Names of its columns, as the file has them: some may be empty or the same.
+    fn columns(&self) -> Vec<String>;
+
+    /// Reads all rows. A row may be shorter or longer than there are names.
+    fn rows(&mut self, each: Each<'_>) -> Result<(), Error>;
+}
+
+/// That a file is not what its name says.
+pub(super) fn broken(path: &std::path::Path, why: &dyn std::fmt::Display) -> Error {
+    let why: String = why.to_string().chars().take(200).collect();
+    let hint = "open it in the program that wrote it and save it again, or leave it out";
+    Error::unavailable(format!("`{}` cannot be read: {why}", path.display()), hint)
+}
