@@ -22,7 +22,7 @@ const READING: Duration = Duration::from_secs(3);
 /// The options that say it.
 #[derive(Debug, Clone, Args)]
 pub struct Against {
-    /// Database whose tables the names are looked up in: a SQLite file, or sqlite:PATH
+    /// Database whose tables the names are looked up in: a file, a folder of files, or an address such as postgres://USER@HOST/NAME
     #[arg(long, value_name = "URL", conflicts_with = "schema")]
     pub db: Option<String>,
     /// File that describes the tables: JSON, or CREATE TABLE statements

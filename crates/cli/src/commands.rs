@@ -7,6 +7,7 @@ pub mod check;
 pub mod completions;
 pub mod demo;
 pub mod dialects;
+pub mod doctor;
 pub mod eval;
 pub mod explain;
 pub mod fix;

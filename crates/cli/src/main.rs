@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    ask, chat, check, completions, demo, dialects, eval, explain, fix, memory, model, run, schema, trace,
+    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, memory, model, run, schema, trace,
 };
 use crate::failure::Exit;
 use crate::out::{Color, Out};
@@ -70,6 +70,7 @@ enum Command {
     Explain(explain::Explain),
     Schema(schema::ShowSchema),
     Run(run::Run),
+    Doctor(doctor::Doctor),
     Model(model::Models),
     Memory(memory::Memories),
     Demo(demo::Demo),
@@ -96,6 +97,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => explain::run(explain, &mut out),
         Command::Schema(show) => schema::run(show, &mut out),
         Command::Run(run) => run::run(run, &mut out),
+        Command::Doctor(doctor) => doctor::run(doctor, &mut out),
         Command::Memory(memories) => memory::run(memories, &mut out),
         Command::Model(models) => model::run(models, &mut out),
         Command::Demo(demo) => demo::run(demo, &mut out),

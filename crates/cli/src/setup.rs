@@ -47,8 +47,8 @@ pub struct Asking {
 /// The options that say which database is asked.
 #[derive(Debug, Clone, Args)]
 pub struct Database {
-    /// Database to ask: a SQLite file, or sqlite:PATH [env: QUERYMEND_DB]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["db_host", "db_port", "db_name", "db_user"])]
+    /// Database to ask: a file, a folder of files, or an address such as postgres://USER@HOST/NAME [env: QUERYMEND_DB]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["db_host", "db_port", "db_name", "db_user", "catalog", "schema"])]
     pub db: Option<String>,
     /// Host of the database server, instead of --db; --dialect says what it speaks
     #[arg(long, value_name = "HOST", requires = "dialect")]
@@ -62,6 +62,12 @@ pub struct Database {
     /// User of the database server
     #[arg(long, value_name = "USER", requires = "db_host")]
     pub db_user: Option<String>,
+    /// Catalog on the server, where it has such a thing (Trino, Presto)
+    #[arg(long, value_name = "NAME", requires = "db_host", conflicts_with = "db_name")]
+    pub catalog: Option<String>,
+    /// Schema in the catalog, or on the server
+    #[arg(long, value_name = "NAME", requires = "db_host", conflicts_with = "db_name")]
+    pub schema: Option<String>,
     /// Dialect of the database [default: the one that the database speaks]
     #[arg(long, value_name = "NAME", value_parser = dialect)]
     pub dialect: Option<&'static Dialect>,
@@ -148,10 +154,11 @@ impl Database {
     /// `dialect://user@host:port/name`. A password is never part of it: those come from where the engine looks for them.
     fn composed(&self) -> Option<String> {
         let (host, dialect) = (self.db_host.as_ref()?, self.dialect?);
-        let user = self.db_user.as_ref().map_or(String::new(), |user| format!("{user}@"));
+        let user = self.db_user.as_ref().map_or(String::new(), |user| format!("{}@", encoded(user)));
         let port = self.db_port.map_or(String::new(), |port| format!(":{port}"));
-        let name = self.db_name.as_ref().map_or(String::new(), |name| format!("/{name}"));
-        Some(format!("{}://{user}{host}{port}{name}", dialect.name))
+        let path = [&self.db_name, &self.catalog, &self.schema].into_iter().flatten();
+        let path: String = path.map(|part| format!("/{}", encoded(part))).collect();
+        Some(format!("{}://{user}{host}{port}{path}", dialect.name))
     }
 
     /// The database.
@@ -177,6 +184,11 @@ impl Database {
         }
         Ok(Arc::from(engine))
     }
+}
+
+/// A name as it stands in an address.
+fn encoded(name: &str) -> String {
+    percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
 /// A variable that holds something.

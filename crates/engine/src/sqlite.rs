@@ -31,7 +31,7 @@ use self::file::{DatabaseFile, State};
 use self::lock::House;
 use self::stop::Stop;
 use self::thread::blocking;
-use crate::{Answer, Cancel, Engine, Error, Limits};
+use crate::{Answer, Cancel, Check, Engine, Error, Limits};
 
 pub use self::local::Local;
 
@@ -132,6 +132,28 @@ impl Engine for Sqlite {
         self.run(&Limits::default(), &Cancel::new(), None, |connection, file| {
             let read = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
             read.map_err(|error| refusal::meaning(error, file))
+        })
+    }
+
+    fn examine(&self) -> Answer<'_, Vec<Check>> {
+        self.run(&Limits::default(), &Cancel::new(), None, |connection, file| {
+            let read = |sql: &str| execute(connection, file, sql, &Limits::default());
+            read("SELECT count(*) FROM sqlite_schema")?;
+            let seen = format!("`{}` can be read with SQLite {}", file.shown(), rusqlite::version());
+            // What a critic would never let through: were it carried out, the file would be written to.
+            let write = read("CREATE TABLE querymend_tries_the_lock (x)");
+            Ok(vec![
+                Check::good("connection", seen),
+                match write {
+                    Err(Error::Rejected(_)) => Check::good("read-only lock", "a write that was tried is refused"),
+                    other => Check::bad(
+                        "read-only lock",
+                        format!("a write that was tried is not refused as it should be: {other:?}"),
+                        "do not use this; please report it",
+                    ),
+                },
+                Check::good("rights", "the file is only ever opened for reading, whoever may write to it"),
+            ])
         })
     }
 }

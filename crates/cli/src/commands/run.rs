@@ -28,7 +28,7 @@ Exit codes: 0 answered, 1 refused by the review or the database, 2 could not be 
 pub struct Run {
     /// File with the SQL, or `-` for stdin [default: stdin when it is piped]
     pub file: Option<PathBuf>,
-    /// Database to ask: a SQLite file, or sqlite:PATH
+    /// Database to ask: a file, a folder of files, or an address such as postgres://USER@HOST/NAME
     #[arg(long, value_name = "URL")]
     pub db: String,
     /// The SQL itself

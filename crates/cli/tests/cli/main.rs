@@ -7,6 +7,7 @@ mod bad_input;
 mod batch;
 mod chat;
 mod check;
+mod doctor;
 mod eval;
 mod fix;
 mod hostile;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use querymend_engine::{Answer as EngineAnswer, Cancel, Engine, Error as EngineTrouble, Limits};
+use querymend_engine::{Answer as EngineAnswer, Cancel, Check, Engine, Error as EngineTrouble, Limits};
 use querymend_model::{
     Answer as ModelAnswer, Cancel as ModelCancel, Error as ModelTrouble, Model, ModelLimits, Reply, Request,
 };
@@ -113,6 +113,10 @@ impl Engine for GuardedEngine {
 
     fn test_connection(&self) -> EngineAnswer<'_, ()> {
         self.guarded(|| self.engine.test_connection())
+    }
+
+    fn examine(&self) -> EngineAnswer<'_, Vec<Check>> {
+        self.guarded(|| self.engine.examine())
     }
 }
 

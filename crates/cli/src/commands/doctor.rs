@@ -1,0 +1,115 @@
+//! `querymend doctor`: looks a connection over before anybody relies on it.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use querymend::Config;
+use querymend_engine::{Check, Engine, Standing};
+use serde_json::json;
+
+use crate::commands::check::pretty;
+use crate::failure::{Exit, Failure};
+use crate::out::Out;
+use crate::render::one_line;
+use crate::setup::{Database, runtime};
+
+/// How what was found is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Look a database over: connection, read-only locks, the rights of its user
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 0 all is well or could only be safer, 1 something does not work, 2 the command could not be carried out.
+
+Examples:
+  querymend doctor --db shop.db
+  QUERYMEND_DB_PASSWORD=… querymend doctor --db postgres://reader@db.example/shop
+  querymend doctor --dialect trino --db-host trino.example --db-user ana --catalog hive --schema sales"
+)]
+pub struct Doctor {
+    #[command(flatten)]
+    pub database: Database,
+    /// Configuration [default: querymend.yaml here, else in the user's configuration folder]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// How what was found is written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// Does it.
+pub fn run(doctor: &Doctor, out: &mut Out) -> Result<Exit, Failure> {
+    let config = match &doctor.config {
+        Some(file) => Config::read(file)?,
+        None => Config::load()?,
+    };
+    let engine = doctor.database.open(&config)?;
+    let checks = runtime()?.block_on(examine(&*engine));
+    match doctor.format {
+        Format::Text => out.write(as_text(engine.name(), &checks).as_bytes())?,
+        Format::Json => {
+            let checks: Vec<_> = checks
+                .iter()
+                .map(|check| {
+                    json!({"check": check.what, "standing": word(check.standing), "seen": check.seen, "hint": check.hint})
+                })
+                .collect();
+            out.json(&pretty(
+                &json!({"database": engine.name(), "dialect": engine.dialect().name, "checks": checks}),
+            )?)?;
+        }
+    }
+    let works = checks.iter().all(|check| check.standing != Standing::Bad);
+    Ok(if works { Exit::Done } else { Exit::Refused })
+}
+
+/// What the engine finds, and whether its tables can be read.
+async fn examine(engine: &dyn Engine) -> Vec<Check> {
+    let mut checks = match engine.examine().await {
+        Ok(checks) => checks,
+        Err(error) => return vec![Check::bad("connection", error.to_string(), error.hint().unwrap_or_default())],
+    };
+    let begun = Instant::now();
+    checks.push(match engine.schema().await {
+        Ok(schema) if schema.tables().is_empty() => Check::doubtful(
+            "tables",
+            "there are none that can be read",
+            "name another database or schema, or have its user granted SELECT",
+        ),
+        Ok(schema) => {
+            let columns: usize = schema.tables().iter().map(|table| table.columns.len()).sum();
+            let took = begun.elapsed().as_millis();
+            Check::good("tables", format!("{} with {columns} columns, read in {took} ms", schema.tables().len()))
+        }
+        Err(error) => Check::bad("tables", error.to_string(), error.hint().unwrap_or_default()),
+    });
+    checks
+}
+
+fn word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Good => "ok",
+        Standing::Doubtful => "warning",
+        Standing::Bad => "error",
+    }
+}
+
+fn as_text(name: &str, checks: &[Check]) -> String {
+    let width = checks.iter().map(|check| check.what.chars().count()).max().unwrap_or_default();
+    let mut text = format!("{}\n", one_line(name));
+    for check in checks {
+        let (word, what) = (word(check.standing), check.what);
+        text.push_str(&format!("  {word:7}  {what:width$}  {}\n", one_line(&check.seen)));
+        if let Some(hint) = check.hint.as_deref().filter(|hint| !hint.is_empty()) {
+            text.push_str(&format!("  {:7}  {:width$}  hint: {}\n", "", "", one_line(hint)));
+        }
+    }
+    text
+}

@@ -1,0 +1,68 @@
+//! `querymend doctor`, and databases that are no SQLite file.
+
+use super::Place;
+use super::server::Server;
+
+#[test]
+fn f03_a_database_is_looked_over() {
+    let place = Place::with_demo();
+    let ended = place.run(&["doctor", "--db", "shop.db"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    for line in ["ok       connection", "ok       read-only lock", "ok       rights", "ok       tables"] {
+        assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
+    }
+    let ended = place.run(&["doctor", "--db", "shop.db", "--format", "json"]);
+    let seen: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(seen["dialect"], "sqlite");
+    assert!(seen["checks"].as_array().unwrap().iter().all(|check| check["standing"] == "ok"), "{seen}");
+    // Looking leaves nothing behind.
+    let ended = place.run(&["schema", "--db", "shop.db"]);
+    assert!(!ended.stdout.contains("querymend_tries_the_lock"));
+}
+
+#[test]
+fn f03_what_does_not_work_is_said_and_what_can_be_done() {
+    let place = Place::new();
+    place.file(
+        "text.db",
+        "this is no database, and long enough to be taken for one by whoever only looks at its size".repeat(9),
+    );
+    let ended = place.run(&["doctor", "--db", "text.db"]);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    assert!(ended.stdout.contains("error    connection") && ended.stdout.contains("hint:"), "{}", ended.stdout);
+    for (arguments, said) in [
+        (vec!["doctor"], "no database is named"),
+        (vec!["doctor", "--db", "nowhere.db"], "nowhere.db"),
+        (vec!["doctor", "--db", "oracle://scott:tiger@host/db"], "oracle://"),
+    ] {
+        let ended = place.run(&arguments);
+        assert_eq!(ended.code, 2, "{arguments:?}: {}", ended.stdout);
+        assert!(ended.stderr.contains(said) && ended.stderr.contains("hint:"), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("tiger"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn f03_a_folder_of_files_is_asked_checked_and_mended_like_a_database() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("sales")).unwrap();
+    place.file("sales/customers.csv", "customer_id,city\n1,Bonn\n2,Köln\n3,Bonn\n");
+    place.file(
+        "sales/orders.jsonl",
+        "{\"id\": 1, \"customer_id\": 2, \"total\": 5.5}\n{\"id\": 2, \"customer_id\": 1, \"total\": 1}\n",
+    );
+    let sql = "SELECT city, total FROM orders JOIN customers USING (customer_id) ORDER BY total";
+    let ended = place.run(&["run", "--db", "sales", "--format", "csv", "--sql", sql]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "city,total\nBonn,1.0\nKöln,5.5\n"), "{}", ended.stderr);
+    let ended = place.run(&["schema", "--db", "sales"]);
+    assert!(ended.stdout.contains("-> customers.customer_id (inferred)"), "{}", ended.stdout);
+    // The column is in a table that is not joined, and the key that was found in the file leads to it.
+    let ended = place.run(&["fix", "--db", "sales", "--sql", "SELECT city FROM orders WHERE total > 2"]);
+    assert!(ended.stdout.contains("customers"), "{} {}", ended.stdout, ended.stderr);
+    let server = Server::saying(&["SELECT city FROM customers GROUP BY city ORDER BY count(*) DESC LIMIT 1"]);
+    let asked = ["ask", "--db", "sales", "--format", "csv", "--model", &server.model, "Where do most customers live?"];
+    let ended = place.run(&asked);
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "city\nBonn\n"), "{}", ended.stderr);
+    let ended = place.run(&["run", "--db", "sales", "--sql", "DELETE FROM orders"]);
+    assert_eq!(ended.code, 1, "{}", ended.stdout);
+}
