@@ -25,7 +25,7 @@ use catalogue::{Asked, Values};
 use querymend::context::{Tables, Weights};
 use querymend_sql::Policy;
 use querymend_sql::dialect::SQLITE;
-use querymend_sql::schema::{Column, Schema};
+use querymend_sql::schema::{Column, Schema, Table};
 
 fn main() {
     let Some(data) = std::env::var_os("QUERYMEND_DATA").map(PathBuf::from) else {
@@ -37,6 +37,9 @@ fn main() {
     let train = catalogue::train(&data, &real);
     let planted = real.len();
     let tables = catalogue::planted(real, 10_000, 20);
+    if std::env::args().any(|a| a == "alone") {
+        return alone(&data, tables, planted, &dev, &train);
+    }
     let columns: usize = tables.iter().map(|t| t.columns.len()).sum();
     println!(
         "{} tables ({planted} of Spider), {columns} columns; {} dev and {} other questions",
@@ -124,6 +127,37 @@ fn recall(data: &Path, schema: &Arc<Schema>, dev: &[Asked], train: &[Asked]) {
         at(0.95),
         at(1.0)
     );
+}
+
+/// One database at a time, planted among generated tables alone: what a user meets who has one database in a large catalogue, and
+/// not 155 others that were asked about as well.
+fn alone(data: &Path, mut tables: Vec<Table>, planted: usize, dev: &[Asked], train: &[Asked]) {
+    let generated = tables.split_off(planted);
+    let values = Values::read(data);
+    println!("| one database at a time | without values | with values that the question names |\n|---|---:|---:|");
+    for (name, set) in
+        [("dev", dev.iter().collect::<Vec<_>>()), ("train, every fifth", train.iter().step_by(5).collect())]
+    {
+        let mut databases: Vec<&str> = set.iter().map(|q| q.database.as_str()).collect();
+        databases.sort_unstable();
+        databases.dedup();
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        for database in databases {
+            let mut all: Vec<Table> =
+                tables.iter().filter(|t| t.schema.as_deref() == Some(database)).chain(&generated).cloned().collect();
+            all.truncate(10_000);
+            let schema = Arc::new(Schema::new(all).expect("a schema"));
+            let tables = Tables::new(schema, &SQLITE, &Policy::default());
+            for q in set.iter().filter(|q| q.database == database) {
+                let rank = |hits: &[_]| {
+                    q.rank(tables.ranked(&q.question, hits, &Weights::default(), 20).iter().map(|(t, _)| *t))
+                };
+                without.push(rank(&[]));
+                with.push(rank(&values.hits(&q.question)));
+            }
+        }
+        println!("| {name} ({}) | {} | {} |", set.len(), share(&without), share(&with));
+    }
 }
 
 /// What a change of a few tables costs.

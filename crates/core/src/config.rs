@@ -24,6 +24,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use querymend_engine::Limits;
 use querymend_sql::{Dialect, Policy};
@@ -62,6 +63,10 @@ pub struct Config {
     pub policy: Policy,
     /// Which values of text columns are read, so that a value that is nowhere can be told.
     pub values: ValuesSection,
+    /// How long the tables are taken to be as they were when they were read. A query that shows otherwise has them read again
+    /// sooner.
+    #[serde(with = "duration")]
+    pub schema_age: Duration,
     /// The set of prompts.
     pub prompt: String,
     /// How freely the model chooses its words: 0 to 2.
@@ -93,6 +98,7 @@ impl Default for Config {
             retry_policy: RetryPolicy::default(),
             policy: Policy::default(),
             values: ValuesSection::default(),
+            schema_age: Duration::from_secs(600),
             prompt: "standard".to_owned(),
             temperature: 0.0,
             candidates: None,

@@ -111,12 +111,6 @@ impl Tables {
         self.packed(question, hits, most_bytes, &Packing::default())
     }
 
-    /// The same, in less room than was thought to be there: fewer tables, and of wide ones only the columns that the question
-    /// speaks of and the keys. Never longer than that, whatever it takes.
-    pub fn link_within(&self, question: &str, most_bytes: usize) -> Linked {
-        self.link_with(question, &[], most_bytes)
-    }
-
     /// The tables that a question needs most, best first, with how much speaks for each.
     pub fn ranked(&self, question: &str, hits: &[ValueHit], weights: &Weights, most: usize) -> Vec<(&Table, f32)> {
         let index = self.index();

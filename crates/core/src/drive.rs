@@ -1,6 +1,6 @@
 //! Carries out the steps of a run: the only place that waits. It never chooses.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use querymend_engine::sqlite::Local;
@@ -11,14 +11,13 @@ use querymend_sql::{
     Applicability, Approved, Cell, Context, EngineError, Next, Policy, Repair, Request as Mending, Rows, Search,
     Stated, Without, classify, review,
 };
-use tokio::runtime::Handle;
-use tokio::sync::{OnceCell, watch};
-use tokio::task::AbortHandle;
+use tokio::sync::OnceCell;
 
 use crate::config::Config;
-use crate::context::{Tables, values};
+use crate::context::Tables;
 use crate::event::{Answer, Cost, Event, Problem, ProblemCode};
 use crate::guard::{Breakers, GuardedEngine, GuardedModel, Open};
+use crate::known::Known;
 use crate::memory::{self, Memory, Recalled};
 use crate::prompts;
 use crate::records::ErrorRecords;
@@ -58,12 +57,6 @@ impl Cancel {
     }
 }
 
-/// Values that are read in the background: the means to stop it, and to hear when it is over.
-struct Reading {
-    task: AbortHandle,
-    over: watch::Receiver<bool>,
-}
-
 /// A database, a model and a way of using them. Cheap to share; everything in it may be used from many threads at once.
 pub struct Querymend {
     engine: GuardedEngine,
@@ -72,11 +65,8 @@ pub struct Querymend {
     breakers: Arc<Breakers>,
     records: ErrorRecords,
     policy: Arc<Policy>,
-    tables: OnceCell<Arc<Tables>>,
+    known: Known,
     memory: Option<Memory>,
-    /// The database as it was given: reading values in the background trips no breaker.
-    plain: Arc<dyn Engine>,
-    reading: Mutex<Option<Reading>>,
 }
 
 impl Querymend {
@@ -89,16 +79,15 @@ impl Querymend {
     /// The same with breakers that others share: a model that several databases are asked with is one tool.
     pub fn guarded(engine: Arc<dyn Engine>, model: Arc<dyn Model>, config: Config, breakers: Arc<Breakers>) -> Self {
         let policy = Arc::new(config.policy.clone());
+        let known = Known::new(Arc::clone(&engine), Arc::clone(&policy), config.values.clone(), config.schema_age);
         Self {
-            plain: Arc::clone(&engine),
-            reading: Mutex::new(None),
+            known,
             engine: breakers.engine(engine),
             model: breakers.model(model),
             config,
             breakers,
             records: ErrorRecords::default(),
             policy,
-            tables: OnceCell::new(),
             memory: None,
         }
     }
@@ -129,47 +118,20 @@ impl Querymend {
         &self.records
     }
 
-    /// The tables, read once.
+    /// The tables. They are read once, and again when they have become old or the database has proved them wrong.
     pub async fn schema(&self) -> Result<Arc<Schema>, EngineTrouble> {
         self.tables().await.map(|tables| Arc::clone(tables.schema()))
     }
 
-    async fn tables(&self) -> Result<&Arc<Tables>, EngineTrouble> {
-        let read = || async {
-            let schema = Arc::new(self.policy.readable(self.engine.schema().await?));
-            self.learn(&schema);
-            Ok(Arc::new(Tables::new(schema, self.engine.dialect(), &self.policy)))
-        };
-        self.tables.get_or_try_init(read).await
-    }
-
-    /// Reads in the background what the text columns hold. Nobody waits for it: a question that comes first goes on without.
-    fn learn(&self, schema: &Arc<Schema>) {
-        let settings = self.config.values.clone();
-        let Ok(runtime) = Handle::try_current() else { return };
-        if !settings.enabled {
-            return;
-        }
-        let (engine, schema, policy) = (Arc::clone(&self.plain), Arc::clone(schema), Arc::clone(&self.policy));
-        let (tell, over) = watch::channel(false);
-        let task = runtime.spawn(async move {
-            let known = values::read(&*engine, &schema, &policy, &settings).await;
-            schema.learn(Arc::new(known));
-            tell.send(true).ok();
-        });
-        let reading = Reading { task: task.abort_handle(), over };
-        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading);
+    async fn tables(&self) -> Result<Arc<Tables>, EngineTrouble> {
+        self.known.tables(&self.engine).await
     }
 
     /// Waits until the values of the database are read. No question needs to: it is for those who want the same answer every
     /// time, as an evaluation does.
     pub async fn learned(&self) {
-        if self.tables().await.is_err() {
-            return;
-        }
-        let over = self.reading.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|r| r.over.clone());
-        if let Some(mut over) = over {
-            over.wait_for(|over| *over).await.ok();
+        if self.tables().await.is_ok() {
+            self.known.learned().await;
         }
     }
 
@@ -200,7 +162,8 @@ impl Querymend {
         let words = format!("{} {}", ask.question, ask.evidence.as_deref().unwrap_or_default());
         let alone = ask.earlier.is_empty() || !memory::refers_back(&ask.question);
         let question = ask.question.clone();
-        let mut driver = Driver { querymend: self, question, alone, words, local: None, cancel };
+        let mut driver =
+            Driver { querymend: self, question, alone, words, tables: OnceCell::new(), local: None, cancel };
         let budget = settings.budget.clone();
         let mut run = Run::new(ask, settings);
         loop {
@@ -255,21 +218,13 @@ impl Querymend {
     }
 }
 
-impl Drop for Querymend {
-    fn drop(&mut self) {
-        let reading = self.reading.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reading) = reading.take() {
-            reading.task.abort();
-        }
-    }
-}
-
 struct Driver<'d> {
     querymend: &'d Querymend,
     question: String,
     /// The question can be understood without those before it.
     alone: bool,
     words: String,
+    tables: OnceCell<Arc<Tables>>,
     local: Option<Local>,
     cancel: &'d Cancel,
 }
@@ -321,7 +276,7 @@ impl Driver<'_> {
     }
 
     async fn gather(&self) -> Result<Gathered, Hindrance> {
-        let tables = Arc::clone(self.querymend.tables().await.map_err(engine_trouble)?);
+        let tables = self.tables().await.map_err(engine_trouble)?;
         let recalled = match &self.querymend.memory {
             Some(memory) => memory.recall(&self.question, self.alone).await,
             None => Recalled::default(),
@@ -397,12 +352,37 @@ impl Driver<'_> {
     async fn schema(&self) -> Result<Arc<Schema>, EngineTrouble> {
         match &self.local {
             Some(local) => Ok(Arc::new(local.schema().await?)),
-            None => self.querymend.schema().await,
+            None => self.tables().await.map(|tables| Arc::clone(tables.schema())),
+        }
+    }
+
+    /// The tables as they were when the question was begun: one question sees one state of them.
+    async fn tables(&self) -> Result<Arc<Tables>, EngineTrouble> {
+        self.tables.get_or_try_init(|| self.querymend.tables()).await.cloned()
+    }
+
+    /// What the database says may show that its tables are not what they are taken for.
+    fn compare(&self, said: &EngineError) {
+        let (None, Some(tables)) = (&self.local, self.tables.get()) else { return };
+        let said = classify(self.querymend.engine.dialect(), said);
+        let missed = match said.finding {
+            "unknown-table" => said.name("table").is_some_and(|name| tables.schema().table(name).is_some()),
+            "unknown-column" => said
+                .name("column")
+                .is_some_and(|name| tables.schema().tables().iter().any(|table| table.column(name).is_some())),
+            _ => false,
+        };
+        if missed {
+            self.querymend.known.doubt();
         }
     }
 
     async fn execute(&self, query: &Approved, limits: &Limits) -> Result<Rows, Hindrance> {
-        self.engine().execute(query, limits, &self.cancel.engine).await.map_err(engine_trouble)
+        let outcome = self.engine().execute(query, limits, &self.cancel.engine).await;
+        if let Err(EngineTrouble::Rejected(said)) = &outcome {
+            self.compare(said);
+        }
+        outcome.map_err(engine_trouble)
     }
 
     /// The first values of a short query; nothing if it takes long or fails.
@@ -464,7 +444,7 @@ impl Driver<'_> {
     }
 
     async fn fetch(&mut self, tables: &[(String, Approved)]) -> Result<Arc<Schema>, Hindrance> {
-        let schema = self.querymend.schema().await.map_err(engine_trouble)?;
+        let schema = self.schema().await.map_err(engine_trouble)?;
         let limits = Limits { rows: FETCHED_ROWS, ..self.querymend.config.limits() };
         let mut fetched: Vec<(&Table, Rows)> = Vec::new();
         for (name, query) in tables {

@@ -29,6 +29,7 @@ pub mod context;
 mod drive;
 pub mod event;
 pub mod guard;
+mod known;
 pub mod memory;
 pub mod prompts;
 pub mod records;

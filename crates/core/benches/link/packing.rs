@@ -52,7 +52,7 @@ fn row(name: &str, schemas: &[(String, Schema)], asked: &[Asked], share: f64) {
                 .map(|i| texts[i].as_str())
                 .collect();
             let whole = tables.packed(&question.question, &[], room, &whole_only).text;
-            let packed = tables.link_within(&question.question, room).text;
+            let packed = tables.link(&question.question, room).text;
             assert!(packed.len() <= room);
             for (kept, text) in kept.iter_mut().zip([before, whole, packed]) {
                 let shown = if text.is_empty() {

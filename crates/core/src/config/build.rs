@@ -101,6 +101,12 @@ impl Config {
         self
     }
 
+    /// With how long the tables are taken to be as they were.
+    pub fn with_schema_age(mut self, age: Duration) -> Self {
+        self.schema_age = age;
+        self
+    }
+
     /// With another set of prompts.
     pub fn with_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.prompt = prompt.into();

@@ -89,7 +89,7 @@ fn q01_a_wide_table_is_shown_in_part_where_room_is_short() {
 fn q01_however_little_room_there_is_it_is_kept() {
     let tables = tables(crowd(SCHOOL, 30));
     for bytes in [0, 1, 30, 60, 100, 150, 250, 400, 1_000, 5_000] {
-        let linked = tables.link_within("Which students take which courses?", bytes);
+        let linked = tables.link("Which students take which courses?", bytes);
         assert!(linked.text.len() <= bytes, "{bytes}: {}", linked.text);
         assert!(bytes < 150 || !linked.tables.is_empty(), "{bytes}");
         assert!(linked.text.is_empty() || Schema::from_ddl(&linked.text, &SQLITE).is_ok(), "{}", linked.text);

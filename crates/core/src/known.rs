@@ -1,0 +1,140 @@
+//! What is known of a database: its tables, and what their text columns hold. Read when it is first needed, read again when it
+//! has become old or the database has proved it wrong.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use querymend_engine::{Engine, Error};
+use querymend_sql::Policy;
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex as Waiting, watch};
+use tokio::task::AbortHandle;
+
+use crate::config::ValuesSection;
+use crate::context::{Tables, values};
+use crate::guard::GuardedEngine;
+
+/// However often a database disagrees, its tables are not read again sooner than this.
+const SOONEST: Duration = Duration::from_secs(2);
+
+/// The tables of a database.
+pub(crate) struct Known {
+    held: Mutex<Option<Held>>,
+    /// Whoever reads holds this, so that many who ask at once read once.
+    turn: Waiting<()>,
+    doubted: AtomicBool,
+    /// The database as it was given: reading values in the background trips no breaker.
+    plain: Arc<dyn Engine>,
+    policy: Arc<Policy>,
+    values: ValuesSection,
+    /// How long tables are taken to be as they were.
+    age: Duration,
+    reading: Mutex<Option<Reading>>,
+}
+
+struct Held {
+    tables: Arc<Tables>,
+    read: Instant,
+}
+
+/// Values that are read in the background: the means to stop it, and to hear when it is over.
+struct Reading {
+    task: AbortHandle,
+    over: watch::Receiver<bool>,
+}
+
+impl Known {
+    pub fn new(plain: Arc<dyn Engine>, policy: Arc<Policy>, values: ValuesSection, age: Duration) -> Self {
+        let (held, reading) = (Mutex::new(None), Mutex::new(None));
+        let (turn, doubted) = (Waiting::new(()), AtomicBool::new(false));
+        Self { held, turn, doubted, plain, policy, values, age, reading }
+    }
+
+    /// The tables, read through a guarded engine where they have to be.
+    pub async fn tables(&self, engine: &GuardedEngine) -> Result<Arc<Tables>, Error> {
+        if let Some(tables) = self.fresh() {
+            return Ok(tables);
+        }
+        let _turn = self.turn.lock().await;
+        if let Some(tables) = self.fresh() {
+            return Ok(tables);
+        }
+        let before = self.held().as_ref().map(|held| Arc::clone(&held.tables));
+        let read = engine.schema().await.map(|schema| Arc::new(self.policy.readable(schema)));
+        let tables = match (read, before) {
+            (Ok(schema), Some(before)) if schema.tables() == before.schema().tables() => before,
+            (Ok(schema), before) => {
+                self.learn(&schema);
+                Arc::new(match before {
+                    Some(before) => before.changed(schema, &self.policy),
+                    None => Tables::new(schema, engine.dialect(), &self.policy),
+                })
+            }
+            // What was known is better than nothing, as long as the database does not say otherwise.
+            (Err(error), Some(before)) if error.is_transient() => before,
+            (Err(error), _) => return Err(error),
+        };
+        self.doubted.store(false, Ordering::Relaxed);
+        *self.held() = Some(Held { tables: Arc::clone(&tables), read: Instant::now() });
+        Ok(tables)
+    }
+
+    /// The database says that something is not there which is known to be, or the other way round: the tables are read again
+    /// before the next look at them.
+    pub fn doubt(&self) {
+        self.doubted.store(true, Ordering::Relaxed);
+    }
+
+    fn fresh(&self) -> Option<Arc<Tables>> {
+        let held = self.held();
+        let held = held.as_ref()?;
+        let age = held.read.elapsed();
+        let old = age > self.age;
+        let doubted = self.doubted.load(Ordering::Relaxed) && age > SOONEST;
+        (!old && !doubted).then(|| Arc::clone(&held.tables))
+    }
+
+    // Whoever panicked while holding it has put something whole into it, or nothing.
+    fn held(&self) -> std::sync::MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads in the background what the text columns hold. Nobody waits for it: a question that comes first goes on without.
+    fn learn(&self, schema: &Arc<querymend_sql::Schema>) {
+        let settings = self.values.clone();
+        let Ok(runtime) = Handle::try_current() else { return };
+        if !settings.enabled {
+            return;
+        }
+        let (engine, schema, policy) = (Arc::clone(&self.plain), Arc::clone(schema), Arc::clone(&self.policy));
+        let (tell, over) = watch::channel(false);
+        let task = runtime.spawn(async move {
+            let known = values::read(&*engine, &schema, &policy, &settings).await;
+            schema.learn(Arc::new(known));
+            tell.send(true).ok();
+        });
+        let reading = Reading { task: task.abort_handle(), over };
+        let before = self.reading.lock().unwrap_or_else(PoisonError::into_inner).replace(reading);
+        if let Some(before) = before {
+            before.task.abort();
+        }
+    }
+
+    /// Waits until the values are read, if they are being read.
+    pub async fn learned(&self) {
+        let over = self.reading.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|r| r.over.clone());
+        if let Some(mut over) = over {
+            over.wait_for(|over| *over).await.ok();
+        }
+    }
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        let reading = self.reading.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reading) = reading.take() {
+            reading.task.abort();
+        }
+    }
+}
