@@ -30,6 +30,7 @@ pub mod demo;
 mod error;
 mod limits;
 mod open;
+pub mod postgres;
 pub mod sqlite;
 
 use std::pin::Pin;
