@@ -171,15 +171,38 @@ fn day(days: i64) -> (String, &'static str) {
     let year = era * 400 + year_of_era + next;
     let (year, before_christ) = if year > 0 { (year, "") } else { (1 - year, " BC") };
     let mut text = String::with_capacity(32);
-    let _ = write!(text, "{year:04}-{month:02}-{of_month:02}");
+    digits(&mut text, year, 4);
+    text.push('-');
+    digits(&mut text, month, 2);
+    text.push('-');
+    digits(&mut text, of_month, 2);
     (text, before_christ)
 }
 
 fn of_day(text: &mut String, microseconds: i64) {
     let (seconds, fraction) = (microseconds / 1_000_000, microseconds % 1_000_000);
-    let _ = write!(text, "{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    digits(text, seconds / 3_600, 2);
+    text.push(':');
+    digits(text, seconds / 60 % 60, 2);
+    text.push(':');
+    digits(text, seconds % 60, 2);
     if fraction != 0 {
-        let _ = write!(text, ".{fraction:06}");
+        text.push('.');
+        digits(text, fraction, 6);
         text.truncate(text.trim_end_matches('0').len());
     }
+}
+
+/// Writes a number with at least so many digits. Much quicker than formatting, which half of the time of an answer full of dates
+/// would go into.
+fn digits(text: &mut String, mut number: i64, least: usize) {
+    let mut buffer = [b'0'; 20];
+    let mut first = buffer.len();
+    while number > 0 {
+        first -= 1;
+        buffer[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    let first = first.min(buffer.len() - least);
+    text.extend(buffer[first..].iter().map(|&digit| char::from(digit)));
 }
