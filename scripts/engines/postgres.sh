@@ -13,6 +13,9 @@ CREATE TABLE things (id INTEGER PRIMARY KEY, name VARCHAR(40), weight DOUBLE PRE
 INSERT INTO things VALUES (1, 'one', 1.5), (2, 'zwölf O''Clock', NULL), (3, NULL, -0.25);
 CREATE TABLE "größen 表" ("naïve col" INTEGER, "Σ" INTEGER);
 INSERT INTO "größen 表" VALUES (7, 8);
+CREATE TYPE mood AS ENUM ('sad', 'so so', 'happy');
+CREATE DOMAIN positive AS INTEGER CHECK (VALUE > 0);
+CREATE TYPE pair AS (a INTEGER, b TEXT);
 -- More rights than a reader should have, so that the locks are tried and not the rights.
 GRANT ALL ON ALL TABLES IN SCHEMA public TO reader;
 GRANT CREATE ON SCHEMA public TO reader;

@@ -31,6 +31,7 @@ mod error;
 pub mod files;
 mod limits;
 mod open;
+pub mod postgres;
 pub mod sqlite;
 
 use std::pin::Pin;

@@ -3,7 +3,11 @@
 use std::path::Path;
 
 use crate::files::Files;
+use crate::hive::Hive;
+use crate::mysql::MySql;
+use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
+use crate::trino::Trino;
 use crate::{Engine, Error};
 
 /// One kind of database.
@@ -20,6 +24,10 @@ pub struct Kind {
 pub static KINDS: &[Kind] = &[
     Kind { schemes: &["sqlite"], form: "sqlite:PATH", open: sqlite },
     Kind { schemes: &["file"], form: "file:PATH", open: files },
+    Kind { schemes: &["postgres", "postgresql"], form: "postgres://USER@HOST/DATABASE", open: postgres },
+    Kind { schemes: &["mysql", "mariadb"], form: "mysql://USER@HOST/DATABASE", open: mysql },
+    Kind { schemes: &["trino", "presto"], form: "trino://USER@HOST:PORT/CATALOG/SCHEMA (or presto://)", open: trino },
+    Kind { schemes: &["spark", "hive"], form: "spark://USER@HOST:PORT/DATABASE (or hive://)", open: hive },
 ];
 
 /// Opens the database at an address: `sqlite:shop.db`, one of the other [`KINDS`], or the path of a file. Nothing is ever
@@ -75,6 +83,22 @@ fn sqlite(address: &str) -> Result<Box<dyn Engine>, Error> {
 
 fn files(address: &str) -> Result<Box<dyn Engine>, Error> {
     Ok(Box::new(Files::open(path(address)?)?))
+}
+
+fn postgres(address: &str) -> Result<Box<dyn Engine>, Error> {
+    Ok(Box::new(Postgres::open(address)?))
+}
+
+fn mysql(address: &str) -> Result<Box<dyn Engine>, Error> {
+    Ok(Box::new(MySql::open(address)?))
+}
+
+fn trino(address: &str) -> Result<Box<dyn Engine>, Error> {
+    Ok(Box::new(Trino::open(address)?))
+}
+
+fn hive(address: &str) -> Result<Box<dyn Engine>, Error> {
+    Ok(Box::new(Hive::open(address)?))
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! The databases that every test runs on: one file for each kind.
 
 mod files;
+mod mysql;
+mod postgres;
+mod spark;
 mod sqlite;
+mod trino;
 
 use std::process::Command;
 
@@ -89,6 +93,11 @@ impl Server {
 }
 
 impl Subject {
+    /// What the table is called whose columns are named in other scripts. Hive's metastore takes such names for columns only.
+    pub fn sizes(&self) -> &'static str {
+        if self.name == "spark" { "groessen" } else { "größen 表" }
+    }
+
     /// The database, opened anew.
     pub fn open(&self) -> Box<dyn Engine> {
         open(&self.address).unwrap()
@@ -99,7 +108,18 @@ impl Subject {
 type Find = fn() -> Option<Subject>;
 
 /// Every kind of database, one line for each.
-const ALL: &[(&str, Find)] = &[("sqlite", sqlite::subject), ("files", files::subject)];
+const ALL: &[(&str, Find)] = &[
+    ("sqlite", sqlite::subject),
+    ("files", files::subject),
+    ("postgres", postgres::subject),
+    ("mysql", mysql::subject),
+    ("spark", spark::subject),
+    ("trino", trino::trino),
+    ("presto", trino::presto),
+];
+
+/// Those that nobody has to have: others that are like them are always tried.
+const SPARE: &[&str] = &["presto"];
 
 /// Every database that is there. `QUERYMEND_TEST_ENGINES=sqlite,postgres` narrows it; otherwise one that is missing is said to
 /// be, and on CI that is a failure.
@@ -113,7 +133,9 @@ pub fn subjects() -> Vec<Subject> {
         }
         match subject() {
             Some(subject) => there.push(subject),
-            None if std::env::var_os("CI").is_some() => panic!("{name} is not there; scripts/engines.sh up {name}"),
+            None if std::env::var_os("CI").is_some() && !SPARE.contains(name) => {
+                panic!("{name} is not there; scripts/engines.sh up {name}")
+            }
             None => eprintln!("skipped on {name}: it is not there; scripts/engines.sh up {name}"),
         }
     }

@@ -1,0 +1,298 @@
+//! How a query runs: in a transaction of its own that may only read, for so long as it may, and rolled back in the end.
+//!
+//! The text is prepared before it is run, so that the server itself makes sure that it is one statement. One that gives no columns
+//! is not run at all: all that is not a query is of that kind, `COMMIT`, `SET` and `COPY` too.
+
+use std::mem::size_of;
+use std::pin::{Pin, pin};
+use std::time::{Duration, Instant};
+
+use futures_util::{Stream, StreamExt};
+use querymend_sql::{Cell, EngineError, Rows};
+use tokio_postgres::{Column, SimpleQueryMessage, Statement};
+
+use super::binary::{self, Reader};
+use super::pool::{Link, NAMED, Pool, milliseconds};
+use super::refusal::{self, Failure};
+use super::text;
+use crate::{Cancel, Error, Limits};
+
+/// How often the flag is looked at that cancels a query.
+const LOOK: Duration = Duration::from_millis(10);
+/// So much longer than a query may run is waited for the server, which ends it by itself and leaves the connection as it was.
+const GRACE: Duration = Duration::from_millis(100);
+/// So long is waited for the end of a query that has given enough.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// Something that is done on a connection.
+pub(super) trait Step: Sync {
+    /// What comes of it.
+    type Outcome: Send;
+
+    /// Does it. It begins a transaction, which whoever asked for it ends.
+    fn take(&self, link: &Link) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
+}
+
+/// What was given, and whether there was more.
+type Taken = (Vec<Vec<Cell>>, bool);
+
+/// Runs a query.
+struct Execution<'a> {
+    name: &'a str,
+    pool: &'a Pool,
+    sql: &'a str,
+    limits: &'a Limits,
+}
+
+/// Has the server read a query.
+struct Reading<'a>(Execution<'a>);
+
+pub(super) async fn execute(pool: &Pool, sql: &str, limits: &Limits, cancel: &Cancel) -> Result<Rows, Error> {
+    on_a_connection(pool, limits, cancel, Execution { name: pool.name(), pool, sql, limits }).await
+}
+
+pub(super) async fn probe(pool: &Pool, sql: &str) -> Result<(), Error> {
+    let limits = &Limits::default();
+    on_a_connection(pool, limits, &Cancel::new(), Reading(Execution { name: pool.name(), pool, sql, limits })).await
+}
+
+impl Step for Execution<'_> {
+    type Outcome = Rows;
+
+    async fn take(&self, link: &Link) -> Result<Rows, Failure> {
+        let statement = self.begin(link).await?;
+        let columns = statement.columns().iter().map(|column| column.name().to_string()).collect();
+        let readers: Option<Vec<Reader>> = statement.columns().iter().map(|c| binary::reader(c.type_())).collect();
+        let (rows, truncated) = match readers {
+            Some(readers) => self.in_binary(link, &statement, &readers).await?,
+            None => self.in_text(link, statement.columns()).await?,
+        };
+        Ok(Rows { columns, rows, truncated })
+    }
+}
+
+impl Step for Reading<'_> {
+    type Outcome = ();
+
+    async fn take(&self, link: &Link) -> Result<(), Failure> {
+        self.0.begin(link).await.map(drop)
+    }
+}
+
+/// Does something on a connection, for as long as it may take. If a connection that was kept turns out to be dead, it is done
+/// again on a new one: nothing that is done here leaves a trace.
+pub(super) async fn on_a_connection<S: Step>(
+    pool: &Pool,
+    limits: &Limits,
+    cancel: &Cancel,
+    step: S,
+) -> Result<S::Outcome, Error> {
+    let begun = Instant::now();
+    let mut stopped = pin!(stopped(limits, cancel));
+    if cancel.is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    loop {
+        let lent = tokio::select! {
+            biased;
+            lent = pool.lend(limits.time) => lent?,
+            reason = &mut stopped => {
+                return Err(if reason == Error::Cancelled { reason } else { refusal::busy(pool.name()) });
+            }
+        };
+        let Some(link) = lent.as_ref() else { return Err(Error::Internal("a connection was lent twice".into())) };
+        let outcome = tokio::select! {
+            biased;
+            outcome = step.take(link) => Ok(outcome),
+            reason = &mut stopped => Err(reason),
+        };
+        match outcome {
+            Ok(Ok(value)) => {
+                lent.give_back();
+                return Ok(value);
+            }
+            Ok(Err(Failure::Said(error))) => {
+                lent.give_back();
+                // The server only knows that it was told to stop; the flag and the clock know why.
+                let late = error == Error::Cancelled && !cancel.is_cancelled() && begun.elapsed() >= limits.time;
+                return Err(if late { Error::TimedOut { after: limits.time } } else { error });
+            }
+            Ok(Err(Failure::Gone(error))) => {
+                let again = link.is_kept();
+                lent.close();
+                pool.forget();
+                if !again {
+                    return Err(error);
+                }
+            }
+            Err(reason) => {
+                lent.stop().await;
+                return Err(reason);
+            }
+        }
+    }
+}
+
+/// Waits until the time is over or somebody cancels.
+async fn stopped(limits: &Limits, cancel: &Cancel) -> Error {
+    let begun = Instant::now();
+    loop {
+        let left = (limits.time + GRACE).saturating_sub(begun.elapsed());
+        tokio::time::sleep(LOOK.min(left)).await;
+        if cancel.is_cancelled() {
+            return Error::Cancelled;
+        }
+        if left.is_zero() {
+            return Error::TimedOut { after: limits.time };
+        }
+    }
+}
+
+impl Execution<'_> {
+    /// Begins the transaction, and has the server read the query; all of it is said in one breath.
+    async fn begin(&self, link: &Link) -> Result<Statement, Failure> {
+        let Self { name, sql, limits, .. } = *self;
+        // The protocol ends texts with it.
+        if let Some(position) = sql.find('\0') {
+            return Err(refused("22021", "the query holds a NUL character", Some(position)).into());
+        }
+        let time = milliseconds(limits.time);
+        let (begun, statement) = if limits.time == link.time {
+            tokio::join!(link.client.batch_execute("BEGIN READ ONLY"), link.client.prepare(sql))
+        } else {
+            let begin = format!("BEGIN READ ONLY; SET LOCAL statement_timeout = {time}");
+            tokio::join!(link.client.batch_execute(&begin), link.client.prepare(sql))
+        };
+        begun.map_err(|error| refusal::of_query(name, "", &error))?;
+        let statement = statement.map_err(|error| refusal::of_query(name, sql, &error))?;
+        if !statement.params().is_empty() {
+            return Err(refused("42P02", "there is no parameter $1", None).into());
+        }
+        if statement.columns().is_empty() {
+            return Err(refused("25006", "only queries are run, and this statement gives no columns", None).into());
+        }
+        Ok(statement)
+    }
+
+    async fn in_binary(&self, link: &Link, statement: &Statement, readers: &[Reader]) -> Result<Taken, Failure> {
+        let meaning = |error| refusal::of_query(self.name, self.sql, &error);
+        let nothing: [&(dyn tokio_postgres::types::ToSql + Sync); 0] = [];
+        let mut stream = pin!(link.client.query_raw(statement, nothing).await.map_err(meaning)?);
+        let mut taken = Taking::new(self.limits);
+        while let Some(row) = stream.next().await {
+            let row = row.map_err(meaning)?;
+            let mut cells = Vec::with_capacity(readers.len());
+            for (i, reader) in readers.iter().enumerate() {
+                let value: Option<binary::Raw<'_>> = row.try_get(i).map_err(meaning)?;
+                let bytes = value.map(|raw| raw.0);
+                if !taken.has_room(bytes.map_or(0, |bytes| bytes.len() * reader.growth)) {
+                    break;
+                }
+                let read = bytes.map_or(Some(Cell::Null), reader.read);
+                cells.push(read.ok_or_else(|| unreadable(&statement.columns()[i]))?);
+            }
+            if !taken.take(cells, readers.len()) {
+                end(self.pool, link, stream).await;
+                break;
+            }
+        }
+        Ok(taken.done())
+    }
+
+    /// For kinds of values of which only the server knows how they are written: the query is prepared under a name and run with the
+    /// protocol that gives texts.
+    async fn in_text(&self, link: &Link, columns: &[Column]) -> Result<Taken, Failure> {
+        // What it points at is not the query as it was written.
+        let meaning = |error| refusal::of_query(self.name, "", &error);
+        let prepare = format!("PREPARE {NAMED} AS {}", self.sql);
+        let run = format!("EXECUTE {NAMED}");
+        link.will_name();
+        let (prepared, stream) =
+            tokio::join!(link.client.execute_typed(&prepare, &[]), link.client.simple_query_raw(&run));
+        prepared.map_err(meaning)?;
+        let mut stream = pin!(stream.map_err(meaning)?);
+        let mut taken = Taking::new(self.limits);
+        while let Some(message) = stream.next().await {
+            let row = match message {
+                Ok(SimpleQueryMessage::Row(row)) => row,
+                Ok(_) => continue,
+                Err(error) => return Err(meaning(error)),
+            };
+            let mut cells = Vec::with_capacity(columns.len());
+            for (i, column) in columns.iter().enumerate() {
+                let value = row.try_get(i).map_err(meaning)?;
+                if !taken.has_room(value.map_or(0, str::len)) {
+                    break;
+                }
+                cells.push(value.map_or(Cell::Null, |value| text::cell(value, column.type_())));
+            }
+            if !taken.take(cells, columns.len()) {
+                end(self.pool, link, stream).await;
+                break;
+            }
+        }
+        Ok(taken.done())
+    }
+}
+
+/// Rows, as long as they are within the limits.
+struct Taking<'a> {
+    limits: &'a Limits,
+    rows: Vec<Vec<Cell>>,
+    bytes: usize,
+    truncated: bool,
+}
+
+impl<'a> Taking<'a> {
+    fn new(limits: &'a Limits) -> Self {
+        Self { limits, rows: Vec::new(), bytes: 0, truncated: false }
+    }
+
+    /// Whether one more value is within the limits. Weighed before it is copied: it may be larger than all that is allowed.
+    fn has_room(&mut self, beside: usize) -> bool {
+        self.bytes += size_of::<Cell>() + beside;
+        self.bytes <= self.limits.bytes
+    }
+
+    /// Takes a row, if it is whole and one more is allowed.
+    fn take(&mut self, row: Vec<Cell>, width: usize) -> bool {
+        let fits = row.len() == width && self.rows.len() < self.limits.rows;
+        if fits {
+            self.rows.push(row);
+        } else {
+            self.truncated = true;
+        }
+        fits
+    }
+
+    fn done(self) -> Taken {
+        (self.rows, self.truncated)
+    }
+}
+
+/// Ends a query that has given enough. The connection can be used again only if the server says that it has heard: otherwise, it may
+/// yet end the query that comes next.
+async fn end<T>(pool: &Pool, link: &Link, mut stream: Pin<&mut impl Stream<Item = Result<T, tokio_postgres::Error>>>) {
+    let ending = async {
+        pool.cancel(link).await;
+        loop {
+            match stream.next().await {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return error.code() == Some(&tokio_postgres::error::SqlState::QUERY_CANCELED),
+                None => return false,
+            }
+        }
+    };
+    if tokio::time::timeout(ENDING, ending).await != Ok(true) {
+        link.spoil();
+    }
+}
+
+fn unreadable(column: &Column) -> Error {
+    Error::Internal(format!("a value of the column `{}` is not of the form of {}", column.name(), column.type_()))
+}
+
+/// A refusal that this engine speaks in PostgreSQL's place.
+fn refused(code: &str, message: &str, position: Option<usize>) -> Error {
+    Error::Rejected(EngineError { code: code.into(), message: message.into(), hint: None, position })
+}
