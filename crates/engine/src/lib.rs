@@ -29,6 +29,7 @@ mod check;
 pub mod demo;
 mod error;
 mod limits;
+pub mod mysql;
 mod open;
 pub mod sqlite;
 

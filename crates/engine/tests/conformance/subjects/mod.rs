@@ -1,5 +1,6 @@
 //! The databases that every test runs on: one file for each kind.
 
+mod mysql;
 mod sqlite;
 
 use std::process::Command;
@@ -98,7 +99,7 @@ impl Subject {
 type Find = fn() -> Option<Subject>;
 
 /// Every kind of database, one line for each.
-const ALL: &[(&str, Find)] = &[("sqlite", sqlite::subject)];
+const ALL: &[(&str, Find)] = &[("sqlite", sqlite::subject), ("mysql", mysql::subject)];
 
 /// Every database that is there. `QUERYMEND_TEST_ENGINES=sqlite,postgres` narrows it; otherwise one that is missing is said to
 /// be, and on CI that is a failure.
