@@ -30,6 +30,7 @@ pub mod demo;
 mod error;
 pub mod files;
 mod limits;
+pub mod mysql;
 mod open;
 pub mod postgres;
 pub mod sqlite;
