@@ -31,6 +31,7 @@ mod error;
 mod limits;
 mod open;
 pub mod sqlite;
+pub mod trino;
 
 use std::pin::Pin;
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::sqlite::Sqlite;
+use crate::trino::Trino;
 use crate::{Engine, Error};
 
 /// One kind of database.
@@ -16,7 +17,10 @@ pub struct Kind {
 }
 
 /// Every kind of database that can be asked.
-pub static KINDS: &[Kind] = &[Kind { schemes: &["sqlite"], form: "sqlite:PATH", open: sqlite }];
+pub static KINDS: &[Kind] = &[
+    Kind { schemes: &["sqlite"], form: "sqlite:PATH", open: sqlite },
+    Kind { schemes: &["trino", "presto"], form: "trino://USER:PASSWORD@HOST:PORT/CATALOG/SCHEMA", open: trino },
+];
 
 /// Opens the database at an address: `sqlite:shop.db`, one of the other [`KINDS`], or the path of a file. Nothing is ever
 /// created, and no server is asked anything yet.
@@ -63,6 +67,10 @@ fn path(address: &str) -> Result<&Path, Error> {
 
 fn sqlite(address: &str) -> Result<Box<dyn Engine>, Error> {
     Ok(Box::new(Sqlite::open(path(address)?)?))
+}
+
+fn trino(address: &str) -> Result<Box<dyn Engine>, Error> {
+    Ok(Box::new(Trino::open(address)?))
 }
 
 #[cfg(test)]
