@@ -128,3 +128,46 @@ postgres_start() { # folder
     || { tail -5 "$data/log" >&2; fail "PostgreSQL did not come up" "see above"; }
   head -1 "$data/data/postmaster.pid" > "$STATE/postgres.pid"
 }
+
+# --- Servers that are written in Java, put together from their parts, as the user's own Maven finds them. What it fetches is
+# checked by Maven against the checksums of the repository.
+from_maven() { # name version group root main-artifact folder managed zips...
+  local name=$1 version=$2 group=$3 root=$4 main=$5 folder=$6 managed=$7 zip items=; shift 7
+  [ -d "$folder" ] && return
+  system_packages mvn maven
+  system_packages javac default-jdk-headless
+  for zip in "$@"; do
+    items+="<artifactItem><groupId>$group</groupId><artifactId>$zip</artifactId><version>$version</version><type>zip</type></artifactItem>"
+  done
+  working
+  echo "fetching $name $version" >&2
+  cat > "$work/pom.xml" <<POM
+<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>querymend</groupId><artifactId>$name</artifactId><version>1</version><packaging>pom</packaging>
+<dependencyManagement><dependencies>$managed
+  <dependency><groupId>$group</groupId><artifactId>$root</artifactId><version>$version</version><type>pom</type><scope>import</scope></dependency>
+</dependencies></dependencyManagement>
+<dependencies>
+  <dependency><groupId>$group</groupId><artifactId>$main</artifactId><version>$version</version><scope>runtime</scope></dependency>
+</dependencies>
+<build><plugins><plugin>
+  <groupId>org.apache.maven.plugins</groupId><artifactId>maven-dependency-plugin</artifactId><version>3.6.1</version>
+  <executions>
+    <execution><id>lib</id><phase>package</phase><goals><goal>copy-dependencies</goal></goals>
+      <configuration><outputDirectory>files/lib</outputDirectory><includeScope>runtime</includeScope></configuration></execution>
+    <execution><id>plugin</id><phase>package</phase><goals><goal>unpack</goal></goals>
+      <configuration><outputDirectory>files/plugin</outputDirectory><artifactItems>$items</artifactItems></configuration></execution>
+  </executions>
+</plugin></plugins></build></project>
+POM
+  (cd "$work" && mvn -B -q -ntp -Dmaven.artifact.threads=16 package) >&2 \
+    || fail "Maven cannot fetch $name $version" "is a Maven repository reachable? \`mvn dependency:get -Dartifact=$group:$main:$version\` says more"
+  worked files "$folder"
+}
+
+# Starts a server that is written in Java, so that it comes up soon rather than runs fast for long.
+start_java() { # name folder arguments...
+  local name=$1 folder=$2; shift 2
+  (let_go; cd "$folder"; exec java -Xmx768m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "$@" > "$folder/log" 2>&1 < /dev/null) &
+  echo $! > "$STATE/$name.pid"
+}

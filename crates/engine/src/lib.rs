@@ -34,6 +34,7 @@ pub mod mysql;
 mod open;
 pub mod postgres;
 pub mod sqlite;
+pub mod trino;
 
 use std::pin::Pin;
 
