@@ -28,6 +28,7 @@
 mod check;
 pub mod demo;
 mod error;
+pub mod hive;
 mod limits;
 mod open;
 pub mod sqlite;

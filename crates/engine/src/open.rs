@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::hive::Hive;
 use crate::sqlite::Sqlite;
 use crate::{Engine, Error};
 
@@ -16,7 +17,10 @@ pub struct Kind {
 }
 
 /// Every kind of database that can be asked.
-pub static KINDS: &[Kind] = &[Kind { schemes: &["sqlite"], form: "sqlite:PATH", open: sqlite }];
+pub static KINDS: &[Kind] = &[
+    Kind { schemes: &["sqlite"], form: "sqlite:PATH", open: sqlite },
+    Kind { schemes: &["spark", "hive"], form: "spark://USER@HOST:PORT/DATABASE (or hive://)", open: hive },
+];
 
 /// Opens the database at an address: `sqlite:shop.db`, one of the other [`KINDS`], or the path of a file. Nothing is ever
 /// created, and no server is asked anything yet.
@@ -63,6 +67,10 @@ fn path(address: &str) -> Result<&Path, Error> {
 
 fn sqlite(address: &str) -> Result<Box<dyn Engine>, Error> {
     Ok(Box::new(Sqlite::open(path(address)?)?))
+}
+
+fn hive(address: &str) -> Result<Box<dyn Engine>, Error> {
+    Ok(Box::new(Hive::open(address)?))
 }
 
 #[cfg(test)]

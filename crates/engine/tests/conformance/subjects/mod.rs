@@ -1,5 +1,6 @@
 //! The databases that every test runs on: one file for each kind.
 
+mod spark;
 mod sqlite;
 
 use std::process::Command;
@@ -88,6 +89,11 @@ impl Server {
 }
 
 impl Subject {
+    /// What the table is called whose columns are named in other scripts. Hive's metastore takes such names for columns only.
+    pub fn sizes(&self) -> &'static str {
+        if self.name == "spark" { "groessen" } else { "größen 表" }
+    }
+
     /// The database, opened anew.
     pub fn open(&self) -> Box<dyn Engine> {
         open(&self.address).unwrap()
@@ -98,7 +104,7 @@ impl Subject {
 type Find = fn() -> Option<Subject>;
 
 /// Every kind of database, one line for each.
-const ALL: &[(&str, Find)] = &[("sqlite", sqlite::subject)];
+const ALL: &[(&str, Find)] = &[("sqlite", sqlite::subject), ("spark", spark::subject)];
 
 /// Every database that is there. `QUERYMEND_TEST_ENGINES=sqlite,postgres` narrows it; otherwise one that is missing is said to
 /// be, and on CI that is a failure.

@@ -1,0 +1,1 @@
+//! Raw SQL, past the critic.
