@@ -59,7 +59,7 @@ spark_start() { # folder
       --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1 \
       --conf spark.sql.warehouse.dir="file://$folder/warehouse" --conf spark.sql.shuffle.partitions=2 \
       --conf "spark.hadoop.javax.jdo.option.ConnectionURL=jdbc:derby:;databaseName=$folder/metastore;create=true" \
-      --conf spark.hadoop.datanucleus.schema.autoCreateAll=true \
+      --conf spark.sql.codegen.wholeStage=false --conf spark.hadoop.datanucleus.schema.autoCreateAll=true \
       spark-internal --hiveconf hive.server2.thrift.bind.host=127.0.0.1 --hiveconf hive.server2.thrift.port="$(kept spark.port)" \
       --hiveconf hive.server2.authentication="$(kept spark.auth)" > "$log" 2>&1 < /dev/null &
     echo $! > "$STATE/spark.pid"

@@ -34,6 +34,7 @@ const SPARK: &[(&str, &str)] = &[
     ("spark.sql.legacy.setopsPrecedence.enabled", "false"),
     ("spark.sql.caseSensitive", "false"),
     ("spark.sql.session.timeZone", "UTC"),
+    ("spark.sql.thriftServer.interruptOnCancel", "true"),
 ];
 
 /// Functions that call any method of any class of the server.
