@@ -10,6 +10,8 @@ mod call;
 mod cells;
 mod examine;
 mod fault;
+#[cfg(test)]
+mod imitation;
 mod introspect;
 mod line;
 mod lock;

@@ -136,7 +136,7 @@ impl Server {
             _ => State::Failed(Status {
                 code: answer.field(4).and_then(Value::number).unwrap_or_default(),
                 state: answer.field(3).and_then(Value::string).unwrap_or_default(),
-                message: answer.field(5).and_then(Value::string).unwrap_or_else(|| "the query failed".into()),
+                message: answer.field(5).and_then(Value::string).unwrap_or_default(),
             }),
         })
     }

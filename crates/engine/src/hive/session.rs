@@ -118,6 +118,7 @@ impl Session {
 
     fn wait(&mut self, operation: &Value, stop: &Stop) -> Result<(), Fault> {
         let mut pause = SOONEST;
+        let mut silent = 0;
         loop {
             if stop.reason().is_some() {
                 return Err(Fault::Stopped);
@@ -127,6 +128,11 @@ impl Session {
                 State::Finished => return Ok(()),
                 State::Failed(status) if status.message.contains("Query timed out after") => {
                     return Err(Fault::TimedOut);
+                }
+                // Spark says that something went wrong a moment before it knows what.
+                State::Failed(status) if status.message.is_empty() && silent < 20 => {
+                    silent += 1;
+                    pause = SOONEST;
                 }
                 State::Failed(status) => return Err(Fault::Refused(status)),
                 State::TimedOut => return Err(Fault::TimedOut),
