@@ -54,7 +54,7 @@ async fn f03_each_common_kind_of_value_comes_back_as_it_is() {
 async fn f03_names_of_all_scripts_can_be_asked_for() {
     for subject in subjects() {
         let engine = &*subject.open();
-        let table = engine.dialect().quoted("größen 表");
+        let table = engine.dialect().quoted(subject.sizes());
         let (first, second) = (engine.dialect().quoted("naïve col"), engine.dialect().quoted("Σ"));
         let rows = ask(engine, &format!("SELECT {first}, {second} FROM {table}")).await.unwrap();
         assert_eq!(rows.columns, ["naïve col", "Σ"], "{}", subject.name);

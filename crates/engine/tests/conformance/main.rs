@@ -60,7 +60,7 @@ async fn f03_the_schema_and_the_connection_test_work() {
             assert_eq!(things.primary_key, ["id"]);
             assert_eq!(things.columns.iter().map(|column| column.nullable).collect::<Vec<_>>(), [false, true, true]);
         }
-        let other = schema.table("größen 表").unwrap();
+        let other = schema.table(subject.sizes()).unwrap();
         assert_eq!(other.columns[0].name, "naïve col");
     }
 }
@@ -90,8 +90,13 @@ async fn l03_refusals_are_the_databases_own_words_and_can_be_classified() {
         ] {
             let Err(Error::Rejected(error)) = ask(engine, sql).await else { panic!("{sql} was run") };
             let classified = classify(engine.dialect(), &error);
+<<<<<<< HEAD
             // Some databases say where they looked: `memory.default.thigns`.
             let named = classified.name(hole).and_then(|named| named.rsplit('.').next());
+=======
+            // Some write names only as they would be quoted.
+            let named = classified.name(hole).map(|name| name.trim_matches(['`', '"']));
+>>>>>>> eng-hive
             assert_eq!((classified.finding, named), (finding, Some(name)), "{sql}: {error:?}");
             assert!(!error.code.is_empty(), "{error:?}");
             if let Some(position) = error.position {
