@@ -7,7 +7,7 @@
 #   scripts/engines.sh kill NAME     ends one as a crash would
 #   scripts/engines.sh start NAME    starts it again where it was, with what it kept
 #
-# There are: mysql, postgres. Each has a file in scripts/engines/ that defines
+# There are: mysql, postgres, presto, spark, trino. Each has a file in scripts/engines/ that defines
 #   NAME_fetch             brings what is needed into $CACHE
 #   NAME_set_up FOLDER     makes an empty server in a folder, and chooses its port
 #   NAME_start FOLDER      starts it, waits until it answers, and writes its number to $STATE/NAME.pid

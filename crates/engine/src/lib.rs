@@ -28,11 +28,8 @@
 mod check;
 pub mod demo;
 mod error;
-<<<<<<< HEAD
 pub mod files;
-=======
 pub mod hive;
->>>>>>> eng-hive
 mod limits;
 pub mod mysql;
 mod open;
