@@ -27,8 +27,10 @@ mysql_start() { # folder
   # Files may be written to one folder alone, which is there for the attacks to try.
   (let_go; exec setsid mariadbd --no-defaults --user="$(mysql_user)" --datadir="$data/data" --socket="$data/socket" --pid-file="$data/pid" \
     --bind-address=127.0.0.1 --port="$(kept mysql.port)" --secure-file-priv="$data/files" --innodb-flush-log-at-trx-commit=0 \
-    --innodb-buffer-pool-size=64M --skip-log-bin --skip-name-resolve --local-infile=1 > "$data/log" 2>&1 < /dev/null) &
+    --innodb-buffer-pool-size=64M --skip-log-bin --skip-name-resolve --local-infile=1 >> "$data/log" 2>&1 < /dev/null) &
   echo $! > "$STATE/mysql.pid"
+  # It has to let go of everything first, and only then is what it is called.
+  for _ in $(seq 50); do running "$(kept mysql.pid)" mariadbd && break; sleep 0.1; done
   await 60 "$(kept mysql.pid)" mariadbd mariadb --no-defaults -uroot -S "$data/socket" -e 'SELECT 1' \
     || { tail -5 "$data/log" >&2; fail "MariaDB did not come up" "see above"; }
 }

@@ -230,6 +230,9 @@ async fn c01_f03_no_query_leaves_anything_for_the_next() {
         // On the same connection, which its number shows.
         assert_eq!(send(&engine, look).await.unwrap().rows, before, "{sql}");
     }
+    // Settings are pinned all at once, and one that cannot be is not passed over.
+    assert!(owner.query_drop("SET @a = 1; SET SESSION nonsense = 1; SET @b = 1").await.is_err());
+    assert!(owner.query_drop("SET @a = 1; SET SESSION nonsense = 1").await.is_err());
     // Nothing is held.
     owner.query_drop("SET SESSION innodb_lock_wait_timeout = 1").await.unwrap();
     owner.query_drop("UPDATE canary SET song = 'tweet'").await.unwrap();

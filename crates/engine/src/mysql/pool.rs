@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::address::Server;
 use super::lock::{self, Family};
 use super::refusal::{self, Fault};
-use super::stop::{Stop, close};
+use super::stop::{Held, Stop};
 use crate::{Cancel, Error, Limits};
 
 /// So many queries run at once; more wait for each other. Servers share out their connections, 151 of them unless told otherwise.
@@ -56,7 +56,7 @@ pub(super) fn done<T>(outcome: T) -> Result<Done<T>, Fault> {
 
 /// A connection that was reset, and the runtime that it belongs to: it can be waited for nowhere else.
 struct Kept {
-    connection: Conn,
+    held: Held,
     runtime: Id,
 }
 
@@ -105,7 +105,7 @@ impl Pool {
 
     async fn attempt<W: Work>(
         &self,
-        kept: Option<Conn>,
+        kept: Option<Held>,
         work: &W,
         limits: &Limits,
         begun: Instant,
@@ -113,20 +113,20 @@ impl Pool {
     ) -> Result<W::Outcome, Failed> {
         let over = || Failed::Error(Error::TimedOut { after: limits.time });
         let left = || limits.time.saturating_sub(begun.elapsed());
-        let mut connection = match kept {
-            Some(connection) => connection,
+        let mut held = match kept {
+            Some(held) => held,
             None => tokio::select! {
                 biased;
                 () = cancelled(cancel) => return Err(Failed::Error(Error::Cancelled)),
-                connection = self.connect() => connection.map_err(Failed::Error)?,
+                held = self.connect() => held.map_err(Failed::Error)?,
                 () = tokio::time::sleep(left()) => return Err(over()),
             },
         };
-        let stop = Stop::new(&self.server, connection.id());
+        let stop = Stop::new(&self.server, held.connection.id());
         let (family, time) = (self.family(), left());
         let session = async {
-            lock::begin(&mut connection, family, time).await?;
-            work.run(&mut connection, family).await
+            lock::begin(&mut held.connection, family, time).await?;
+            work.run(&mut held.connection, family).await
         };
         let ended = tokio::select! {
             biased;
@@ -137,7 +137,7 @@ impl Pool {
         let done = match ended {
             Ok(done) => done,
             Err(why) => {
-                close(connection);
+                drop(held);
                 stop.now().await;
                 return Err(why);
             }
@@ -146,18 +146,16 @@ impl Pool {
             Ok(done) => done.is_read,
             Err(fault) => !fault.is_loss(),
         };
+        // What is left over is neither read nor waited for: the server is told on the side.
         if is_clean {
             stop.take_back();
-            self.give_back(connection).await;
-        } else {
-            // What is left over is neither read nor waited for: the server is told on the side.
-            close(connection);
+            self.give_back(held).await;
         }
         done.map(|done| done.outcome).map_err(Failed::Fault)
     }
 
     /// A new connection.
-    async fn connect(&self) -> Result<Conn, Error> {
+    async fn connect(&self) -> Result<Held, Error> {
         let connect = async {
             let mut connection = Conn::new(self.server.opts.clone()).await?;
             if self.known_family().is_none() {
@@ -165,7 +163,7 @@ impl Pool {
                 *self.family.lock().unwrap_or_else(PoisonError::into_inner) =
                     Some(Family::of(&version.unwrap_or_default()));
             }
-            Ok(connection)
+            Ok(Held { connection, is_clean: false })
         };
         match tokio::time::timeout(CONNECT, connect).await {
             Ok(connection) => connection.map_err(|error| refusal::no_connection(error, &self.server)),
@@ -182,31 +180,33 @@ impl Pool {
         self.known_family().unwrap_or(Family::MySql)
     }
 
-    /// A connection of this runtime that was kept. Those of others are dropped: nobody would wake us when they have something
-    /// to say.
-    fn take(&self) -> Option<Conn> {
+    /// A connection of this runtime that was kept. Those of others are closed without a word: nobody would wake us when they have
+    /// something to say.
+    fn take(&self) -> Option<Held> {
         let here = Handle::try_current().ok()?.id();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|kept| kept.runtime == here);
-        kept.pop().map(|kept| kept.connection)
+        kept.retain_mut(|kept| {
+            kept.held.is_clean = kept.runtime == here;
+            kept.held.is_clean
+        });
+        let mut held = kept.pop()?.held;
+        held.is_clean = false;
+        Some(held)
     }
 
     /// Drops all that were kept.
     fn forget(&self) {
-        let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
-        kept.into_iter().for_each(|kept| close(kept.connection));
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Resets a connection, which ends its transaction and takes back all that its query has set, locked or made, and keeps it.
     /// One that cannot be reset is given up.
-    async fn give_back(&self, mut connection: Conn) {
-        let reset = tokio::time::timeout(CLEAN, connection.reset()).await;
-        match (reset, Handle::try_current()) {
-            (Ok(Ok(true)), Ok(here)) => {
-                let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.push(Kept { connection, runtime: here.id() });
-            }
-            _ => close(connection),
+    async fn give_back(&self, mut held: Held) {
+        let reset = tokio::time::timeout(CLEAN, held.connection.reset()).await;
+        if let (Ok(Ok(true)), Ok(here)) = (reset, Handle::try_current()) {
+            held.is_clean = true;
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.push(Kept { held, runtime: here.id() });
         }
     }
 }

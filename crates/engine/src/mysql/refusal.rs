@@ -40,7 +40,7 @@ impl Fault {
 }
 
 /// Numbers with which a server says that it ends the connection: it shuts down, somebody else ended it, nobody spoke for long.
-const GONE: [u16; 8] = [1053, 1077, 1079, 1158, 1159, 1160, 1161, 1927];
+const GONE: [u16; 9] = [1053, 1077, 1079, 1158, 1159, 1160, 1161, 1927, 4031];
 /// The statement ran longer than it may, in the words of MySQL and of MariaDB.
 const TOO_LONG: [u16; 2] = [3024, 1969];
 
@@ -50,7 +50,7 @@ pub(super) fn meaning(fault: Fault, server: &Server, sql: &str, time: Duration) 
         Fault::Ours(error) => error,
         Fault::Theirs(mysql_async::Error::Server(said)) => match said.code {
             code if TOO_LONG.contains(&code) => Error::TimedOut { after: time },
-            code if GONE.contains(&code) || code == 4031 => lost(server, Some(words(said, sql))),
+            code if GONE.contains(&code) => lost(server, Some(words(said, sql))),
             1205 | 1213 | 3572 => Error::Unavailable {
                 what: format!("what the query reads on {} is locked by somebody else", server.place),
                 hint: "wait for them to finish, then try again".into(),
@@ -173,10 +173,10 @@ pub(super) fn words(said: ServerError, sql: &str) -> EngineError {
     EngineError { code: said.code.to_string(), message: said.message, hint: None, position }
 }
 
-/// As many characters of the query are repeated by the server, at most.
-const REPEATED: usize = 80;
+/// The server repeats eighty characters of the query, at most; with less than this, it has repeated it up to its end.
+const LONG: usize = 70;
 
-/// The byte where `near '…' at line N` begins. The server repeats the query from there, up to its end unless that is far.
+/// The byte where `near '…' at line N` begins: the end of the query repeats it, or only one place does where it was cut off.
 fn place(message: &str, sql: &str) -> Option<usize> {
     let (_, near) = message.split_once("near '")?;
     let (near, line) = near.rsplit_once("' at line ")?;
@@ -186,10 +186,13 @@ fn place(message: &str, sql: &str) -> Option<usize> {
         return None;
     }
     let is_on_line = |at: &usize| sql[..*at].matches('\n').count() + 1 == line;
-    if near.chars().count() < REPEATED {
-        let all = sql.trim_end_matches(|c: char| c.is_ascii_whitespace() || c == ';');
-        return [sql, all].iter().find_map(|sql| Some(sql.strip_suffix(near)?.len())).filter(is_on_line);
+    let all = sql.trim_end_matches(|c: char| c.is_ascii_whitespace() || c == ';');
+    let at_end = [sql, all].iter().find_map(|sql| Some(sql.strip_suffix(near)?.len()));
+    if near.len() < LONG {
+        return at_end.filter(is_on_line);
     }
+    // What is longer may have been cut off there, and MariaDB puts dots where it did.
+    let near = near.strip_suffix("...").filter(|_| at_end.is_none()).unwrap_or(near);
     let mut places = sql.match_indices(near).map(|(at, _)| at).filter(is_on_line);
     places.next().filter(|_| places.next().is_none())
 }
@@ -208,6 +211,7 @@ mod tests {
         assert_eq!(place("Unknown column 'x' in 'SELECT'", sql), None);
         let long = format!("SELECT 1 1 {}", (2..60).map(|i| format!("+ {i} ")).collect::<String>());
         assert_eq!(place(&said(&long[9..89], 1), &long), Some(9));
+        assert_eq!(place(&said(&format!("{}...", &long[9..86]), 1), &long), Some(9));
         let often = format!("SELECT {}", "1 ".repeat(100));
         assert_eq!(place(&said(&often[9..89], 1), &often), None);
     }

@@ -64,8 +64,17 @@ async fn end(server: &Server, id: u32) {
     drop(tokio::time::timeout(PATIENCE, tell).await);
 }
 
-/// Closes a connection at once. The driver would first read all rows that are still to come, unless it was interrupted in the
-/// middle of something.
-pub(super) fn close(mut connection: Conn) {
-    drop(connection.ping().now_or_never());
+/// A connection. Unless it is known to be clean it is closed at once when it is dropped: the driver would first read all rows that
+/// are still to come, and does not if it was interrupted in the middle of something.
+pub(super) struct Held {
+    pub(super) connection: Conn,
+    pub(super) is_clean: bool,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !self.is_clean {
+            drop(self.connection.ping().now_or_never());
+        }
+    }
 }
