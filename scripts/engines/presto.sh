@@ -77,6 +77,7 @@ for sql in [
     "CREATE SCHEMA other",
     "CREATE TABLE other.things (code VARCHAR)",
     "CREATE VIEW heavy AS SELECT id, weight FROM things WHERE weight > 1",
+    "SELECT count(*) FROM things",
 ]:
     for wait in [0.2] * 50 + [0]:
         error = run(sql)
