@@ -19,7 +19,8 @@ pub struct Kind {
 /// Every kind of database that can be asked.
 pub static KINDS: &[Kind] = &[
     Kind { schemes: &["sqlite"], form: "sqlite:PATH", open: sqlite },
-    Kind { schemes: &["trino", "presto"], form: "trino://USER:PASSWORD@HOST:PORT/CATALOG/SCHEMA", open: trino },
+    Kind { schemes: &["trino"], form: "trino://USER:PASSWORD@HOST:PORT/CATALOG/SCHEMA", open: trino },
+    Kind { schemes: &["presto"], form: "presto://USER:PASSWORD@HOST:PORT/CATALOG/SCHEMA", open: trino },
 ];
 
 /// Opens the database at an address: `sqlite:shop.db`, one of the other [`KINDS`], or the path of a file. Nothing is ever

@@ -224,3 +224,17 @@ async fn f03_catalogs_and_schemas_that_are_not_there_are_said_not_to_be() {
         assert!(!named.iter().any(|(schema, _)| *schema == Some("information_schema")), "{named:?}");
     }
 }
+
+#[tokio::test]
+async fn f06_without_a_certificate_that_is_trusted_nothing_is_sent() {
+    for engine in engines() {
+        let settings = &engine.server.settings;
+        let port = settings.base.port().unwrap();
+        // Its own certificate is not known; or it has none, as it does no TLS.
+        let engine = Trino::open(&format!("trino://me:hunter2@127.0.0.1:{port}/memory/default?tls=true")).unwrap();
+        let error = engine.test_connection().await.unwrap_err();
+        assert!(matches!(error, Error::Unavailable { transient: false, .. }), "{error:?}");
+        assert!(error.to_string().contains("no secure connection"), "{error}");
+        assert!(error.hint().unwrap().contains("sslrootcert") && !format!("{error:?}").contains("hunter2"));
+    }
+}

@@ -56,6 +56,18 @@ impl<'a> Session<'a> {
         text: &str,
         take: &mut (dyn FnMut(Step) -> ControlFlow<()> + Send),
     ) -> Result<(), Error> {
+        match self.attempt(sent, text, take).await {
+            Err(error) if self.server.gives_in(&error) => self.attempt(sent, text, take).await,
+            outcome => outcome,
+        }
+    }
+
+    async fn attempt(
+        &mut self,
+        sent: Sent<'_>,
+        text: &str,
+        take: &mut (dyn FnMut(Step) -> ControlFlow<()> + Send),
+    ) -> Result<(), Error> {
         let server = Arc::clone(&self.server);
         let transaction = self.transaction.clone();
         let with = With { transaction: transaction.as_ref(), time: self.time.saturating_add(LATER) };

@@ -2,9 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use super::*;
+use crate::Cancel;
+use crate::trino::refusal::Sent;
+use crate::trino::session::Session;
 use crate::trino::settings::TRINO;
 
 /// Answers one request after another, each on a connection of its own, and gives back what was asked.
@@ -137,4 +142,19 @@ async fn f03_an_answer_without_end_is_not_read_to_its_end() {
     });
     assert!(begin(port).await.is_err_and(|error| error.to_string().contains("more than 64 MB")));
     assert!(played.join().unwrap() < 1 << 10, "all of it was read");
+}
+
+#[tokio::test]
+async fn f03_a_server_that_lets_nobody_set_its_clock_is_asked_without() {
+    let refusal = r#"{"id": "1", "error": {"errorName": "PERMISSION_DENIED", "errorType": "USER_ERROR",
+        "message": "Access Denied: Cannot set system session property query_max_run_time"}}"#;
+    let (port, played) = play(vec![answer("200 OK", refusal), answer("200 OK", r#"{"id": "2"}"#)]);
+    let (server, cancel) = (Arc::new(server(port, false)), Cancel::new());
+    let sent = Sent { sql: "SELECT 1", lines_before: 0 };
+    let mut session = Session::new(&server, Duration::MAX, &cancel);
+    session.run(sent, "SELECT 1", &mut |_| ControlFlow::Continue(())).await.unwrap();
+    let asked = played.join().unwrap();
+    assert!(
+        asked[0].contains("x-trino-session: query_max_run_time=8640000000ms") && !asked[1].contains("x-trino-session")
+    );
 }
