@@ -198,7 +198,7 @@ async fn f03_the_connection_is_looked_over() {
 }
 
 #[tokio::test]
-async fn f03_catalogs_and_schemas_that_are_not_there_are_said_not_to_be() {
+async fn f03_catalogs_and_schemas_are_found_or_said_not_to_be_there() {
     for engine in engines() {
         let name = engine.name().to_string();
         let variable = if name.starts_with("trino") { "QUERYMEND_TEST_TRINO" } else { "QUERYMEND_TEST_PRESTO" };
@@ -211,6 +211,12 @@ async fn f03_catalogs_and_schemas_that_are_not_there_are_said_not_to_be() {
             assert!(matches!(error, Error::Unavailable { transient: false, .. }), "{error:?}");
             assert!(error.to_string().contains(said), "{error}");
         }
+        let schema = engine.schema().await.unwrap();
+        let things = schema.table("things").unwrap();
+        assert_eq!((schema.tables().len(), things.schema.as_deref()), (3, None));
+        let remarks = (things.comment.as_deref(), things.columns[2].comment.as_deref());
+        let expected = if name.starts_with("trino") { (Some("What there is"), Some("in kg")) } else { (None, None) };
+        assert_eq!(remarks, expected);
         // Without a schema, all of them are known by their names.
         let engine = Trino::open(&address.replacen("/memory/default", "/memory", 1)).unwrap();
         engine.test_connection().await.unwrap();
