@@ -69,6 +69,7 @@ def run(sql):
         if "error" in answer:
             return answer["error"]
 
+remarks = ["COMMENT ON TABLE things IS 'What there is'", "COMMENT ON COLUMN things.weight IS 'in kg'"] if family == "Trino" else []
 for sql in [
     "CREATE TABLE things (id INTEGER, name VARCHAR(40), weight DOUBLE)",
     "INSERT INTO things VALUES (1, 'one', 1.5), (2, 'zw\u00f6lf O''Clock', NULL), (3, NULL, -0.25)",
@@ -77,7 +78,8 @@ for sql in [
     "CREATE SCHEMA other",
     "CREATE TABLE other.things (code VARCHAR)",
     "CREATE VIEW heavy AS SELECT id, weight FROM things WHERE weight > 1",
-]:
+    "SELECT count(*) FROM things",
+] + remarks:
     for wait in [0.2] * 50 + [0]:
         error = run(sql)
         if not wait or not error or error["errorName"] not in ("NO_NODES_AVAILABLE", "SERVER_STARTING_UP", "GENERIC_INSUFFICIENT_RESOURCES"):

@@ -19,9 +19,12 @@ pub(super) fn query(settings: &Settings, with_remarks: bool) -> String {
         "SELECT table_schema AS s, table_name AS n, table_type AS k FROM {catalog}.information_schema.tables WHERE {}",
         within("table_schema")
     );
-    if !with_remarks {
+    // Presto has them beside the columns, and none about tables.
+    let presto = settings.family.scheme == "presto";
+    if presto || !with_remarks {
+        let about = if presto && with_remarks { "c.comment" } else { "NULL" };
         return format!(
-            "SELECT t.s, t.n, t.k, NULL, c.column_name, c.data_type, c.is_nullable, NULL FROM ({tables}) t \
+            "SELECT t.s, t.n, t.k, NULL, c.column_name, c.data_type, c.is_nullable, {about} FROM ({tables}) t \
              JOIN (SELECT * FROM {catalog}.information_schema.columns WHERE {}) c ON c.table_schema = t.s AND c.table_name = t.n \
              ORDER BY t.s, t.n, c.ordinal_position",
             within("table_schema")

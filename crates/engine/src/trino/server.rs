@@ -1,5 +1,6 @@
 //! One request and its answer. Whatever the server says, requests only go to where the address says.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use querymend_net::Secret;
@@ -20,11 +21,18 @@ const PAUSE: Duration = Duration::from_millis(75);
 /// An answer longer than this is never read to its end. Servers cut theirs at some megabytes, or after the first row.
 const LONGEST_ANSWER: usize = 64 << 20;
 
+/// The server's own clock for a statement.
+const MOST_TIME: &str = "query_max_run_time";
+/// Longer times are none that the server would take.
+const LONGEST_TIME: Duration = Duration::from_secs(100 * 24 * 3600);
+
 /// A server that statements are sent to.
 pub(super) struct Server {
     pub settings: Settings,
     client: Client,
     headers: HeaderMap,
+    /// Whether the server is told how long a statement may run. Some let nobody say so.
+    sets_time: AtomicBool,
 }
 
 /// One step, and what its headers say.
@@ -51,7 +59,7 @@ impl Server {
         let client = querymend_net::http::client(&host, settings.ca_file.as_deref(), CONNECT)?
             .build()
             .map_err(|why| Error::Internal(format!("no requests can be made: {why}")))?;
-        let mut server = Self { headers: HeaderMap::new(), client, settings };
+        let mut server = Self { headers: HeaderMap::new(), client, settings, sets_time: AtomicBool::new(true) };
         let settings = &server.settings;
         let mut headers = HeaderMap::new();
         for (name, value) in [
@@ -77,10 +85,19 @@ impl Server {
         let mut headers = self.headers.clone();
         let none = HeaderValue::from_static("NONE");
         headers.insert(self.header("transaction-id")?, with.transaction.cloned().unwrap_or(none));
-        let time = format!("query_max_run_time={}ms", with.time.as_millis());
-        headers.insert(self.header("session")?, self.value(&time)?);
+        if self.sets_time.load(Ordering::Relaxed) {
+            let time = format!("{MOST_TIME}={}ms", with.time.min(LONGEST_TIME).as_millis());
+            headers.insert(self.header("session")?, self.value(&time)?);
+        }
         let url = self.at("v1/statement")?;
         self.step(|| self.client.post(url.clone()).headers(headers.clone()).body(sql.to_string())).await
+    }
+
+    /// Whether a statement was only refused because it was to have an end, and may be sent again without one. Our own clock
+    /// still ends it.
+    pub fn gives_in(&self, error: &Error) -> bool {
+        let refused = matches!(error, Error::Rejected(said) if said.code == "PERMISSION_DENIED" && said.message.contains(MOST_TIME));
+        refused && self.sets_time.swap(false, Ordering::Relaxed)
     }
 
     /// Asks for the next step.

@@ -18,7 +18,9 @@ use crate::{Cancel, Error};
 const LOOK: Duration = Duration::from_millis(15);
 /// The server's own clock ends a query so much later than ours, in case that ours is no longer there.
 const LATER: Duration = Duration::from_secs(1);
-/// So long may it take to end something.
+/// So long is waited until something has ended; after that, it is ended behind the asker's back.
+const SOON: Duration = Duration::from_millis(500);
+/// So long may it take then.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// Some statements, and what has to be ended after them.
@@ -56,6 +58,18 @@ impl<'a> Session<'a> {
         text: &str,
         take: &mut (dyn FnMut(Step) -> ControlFlow<()> + Send),
     ) -> Result<(), Error> {
+        match self.attempt(sent, text, take).await {
+            Err(error) if self.server.gives_in(&error) => self.attempt(sent, text, take).await,
+            outcome => outcome,
+        }
+    }
+
+    async fn attempt(
+        &mut self,
+        sent: Sent<'_>,
+        text: &str,
+        take: &mut (dyn FnMut(Step) -> ControlFlow<()> + Send),
+    ) -> Result<(), Error> {
         let server = Arc::clone(&self.server);
         let transaction = self.transaction.clone();
         let with = With { transaction: transaction.as_ref(), time: self.time.saturating_add(LATER) };
@@ -88,14 +102,14 @@ impl<'a> Session<'a> {
 
     /// Ends what is left: the transaction, in which nothing was written.
     pub async fn end(mut self) {
-        if tokio::time::timeout(ENDING, roll_back(&self.server, self.transaction.as_ref())).await.is_ok() {
+        if tokio::time::timeout(SOON, roll_back(&self.server, self.transaction.as_ref())).await.is_ok() {
             self.transaction = None;
         }
     }
 
     async fn stop(&mut self) {
         if let Some(next) = &self.running
-            && tokio::time::timeout(ENDING, self.server.cancel(next)).await.is_ok()
+            && tokio::time::timeout(SOON, self.server.cancel(next)).await.is_ok()
         {
             self.running = None;
         }
