@@ -53,7 +53,7 @@ def failures(asked, server):
             server.make(f"bird_{name}", file.read())
         folder = f"{asked.data}/bird/pg_data/{name}"
         for table in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-            copied = server.psql(f"bird_{name}", "-c", f"\\copy \"{table[:-4]}\" from '{folder}/{table}' csv")
+            copied = server.psql(f"bird_{name}", "-c", f"\\copy \"{table[:-4]}\" from '{folder}/{table}' with (format csv, null '\\N')")
             if copied.returncode:
                 sys.exit(copied.stderr)
     lines = "".join(
@@ -124,7 +124,7 @@ def answers(asked, server):
             elif read(theirs.stdout) == read(ours.stdout) or sorted(read(theirs.stdout)) == sorted(read(ours.stdout)):
                 counts["the same"] += 1
             elif floats(read(theirs.stdout)) == floats(read(ours.stdout)):
-                counts["the same, floats and truths written otherwise"] += 1
+                counts["the same, floats, truths and zones written otherwise"] += 1
             else:
                 counts["different"] += 1
                 print(f"  different: {database}: {sql[:300]}\n    psql: {theirs.stdout[:300]!r}\n    ours: {ours.stdout[:300]!r}")
@@ -134,6 +134,7 @@ def answers(asked, server):
 def floats(table):
     def one(cell):
         truth = {"t": "true", "f": "false"}.get(cell, cell)
+        truth = re.sub(r"(:\d\d(?:\.\d+)?[+-]\d\d)$", r"\1:00", truth)
         try:
             return str(float(truth))
         except ValueError:
