@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use querymend_engine::{Cancel, Limits, open};
-use querymend_sql::{Context, Policy, review};
+use querymend_sql::{Approved, Context, Policy, review};
 use tokio_postgres::{Client, NoTls, Row};
 
 const TABLE: &str = "DROP TABLE IF EXISTS bench; CREATE TABLE bench (id bigint PRIMARY KEY, name text, price double precision,
@@ -67,8 +67,8 @@ async fn measure(address: &str) {
                     drop((rows, read));
                 }
             }
-            for sql in each() {
-                let query = review(&sql, &context).approve().unwrap();
+            let queries: Vec<Approved> = each().map(|sql| review(&sql, &context).approve().unwrap()).collect();
+            for query in queries {
                 let begun = Instant::now();
                 let rows = engine.execute(&query, &limits, &Cancel::new()).await.unwrap();
                 ours.push(begun.elapsed());
