@@ -204,5 +204,5 @@ fn digits(text: &mut String, mut number: i64, least: usize) {
         number /= 10;
     }
     let first = first.min(buffer.len() - least);
-    text.extend(buffer[first..].iter().map(|&digit| char::from(digit)));
+    text.push_str(std::str::from_utf8(&buffer[first..]).unwrap_or_default());
 }

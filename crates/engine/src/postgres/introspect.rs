@@ -38,7 +38,7 @@ const COLUMNS: &str = "SELECT a.attrelid, a.attnum, a.attname::text, pg_catalog.
     WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition \
     AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' ORDER BY a.attrelid, a.attnum";
 
-/// Their keys: those that are declared, and unique indexes of whole columns and all rows.
+/// Their keys: those that are declared, and unique indexes of whole columns and all rows, among them those of declared keys.
 const KEYS: &str = "SELECT k.conrelid, k.contype::text, k.conkey, k.confrelid, k.confkey, k.oid \
     FROM pg_catalog.pg_constraint k WHERE k.contype IN ('p', 'u', 'f') AND k.conrelid <> 0 \
     AND (k.contype <> 'f' OR k.conparentid = 0) \
@@ -46,7 +46,6 @@ const KEYS: &str = "SELECT k.conrelid, k.contype::text, k.conkey, k.confrelid, k
     JOIN pg_catalog.pg_class c ON c.oid = i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE i.indisunique AND NOT i.indisprimary AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL \
     AND i.indnkeyatts = i.indnatts AND n.nspname !~ '^pg_' AND NOT c.relispartition \
-    AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype = 'u') \
     ORDER BY 1, 6";
 
 /// A table, and where each number of a column leads.

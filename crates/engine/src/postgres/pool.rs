@@ -1,5 +1,6 @@
 //! A few connections that are used in turn, and made anew when the server was away.
 
+use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,8 +12,8 @@ use querymend_net::tls;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
-use tokio_postgres::Client;
 use tokio_postgres::config::Host;
+use tokio_postgres::{Client, Statement};
 
 use super::refusal;
 use crate::Error;
@@ -34,9 +35,14 @@ const SETTINGS: &str = "SET default_transaction_read_only = on; SET lock_timeout
 /// Not every server has this one: it notices while a query runs that whoever asked has gone.
 const NOTICE_ABSENCE: &str = "SET client_connection_check_interval = 1000";
 
-/// Ends a query and forgets all that it did. Locks that a query took for as long as the connection lasts are the one thing that a
-/// rollback does not undo.
-const END: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
+/// Ends a query and forgets all that it did.
+const END: &str = "ROLLBACK";
+/// The same for a query that called something: locks that last as long as the connection are what a rollback does not undo.
+const END_OF_CALLS: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
+
+/// So many statements are kept on a connection, of at most so many bytes each.
+const KEPT_STATEMENTS: usize = 8;
+const LONGEST_KEPT: usize = 8 << 10;
 
 /// What a statement is called on the server that is run with the protocol that gives texts. It outlasts the transaction.
 pub(super) const NAMED: &str = "querymend";
@@ -59,6 +65,11 @@ pub(super) struct Link {
     spoilt: AtomicBool,
     /// Whether a statement was given a name.
     named: AtomicBool,
+    /// Whether something was called.
+    called: AtomicBool,
+    /// Statements that the server has read already, the last one last: what is probed is run next, and what was asked once is often
+    /// asked again.
+    statements: Mutex<VecDeque<(String, Statement)>>,
     used: Instant,
 }
 
@@ -123,9 +134,17 @@ impl Pool {
         let settings = format!("{SETTINGS}; SET statement_timeout = {}", milliseconds(time));
         let (set, _) = tokio::join!(client.batch_execute(&settings), client.batch_execute(NOTICE_ABSENCE));
         set.map_err(meaning)?;
-        let runtime = Handle::current().id();
-        let (spoilt, named) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Link { client, time, runtime, kept: false, spoilt, named, used: Instant::now() })
+        Ok(Link {
+            client,
+            time,
+            runtime: Handle::current().id(),
+            kept: false,
+            spoilt: AtomicBool::new(false),
+            named: AtomicBool::new(false),
+            called: AtomicBool::new(false),
+            statements: Mutex::new(VecDeque::new()),
+            used: Instant::now(),
+        })
     }
 }
 
@@ -133,6 +152,35 @@ impl Link {
     /// Not to be used again.
     pub fn spoil(&self) {
         self.spoilt.store(true, Ordering::Relaxed);
+    }
+
+    /// Something is run. Nothing is called in SQL without a parenthesis.
+    pub fn will_run(&self, sql: &str) {
+        self.called.fetch_or(sql.contains('('), Ordering::Relaxed);
+    }
+
+    /// What the server made of a query when it read it before.
+    pub fn remembered(&self, sql: &str) -> Option<Statement> {
+        self.statements().iter().find(|(known, _)| known == sql).map(|(_, statement)| statement.clone())
+    }
+
+    pub fn remember(&self, sql: &str, statement: &Statement) {
+        if sql.len() > LONGEST_KEPT {
+            return;
+        }
+        let mut statements = self.statements();
+        if statements.len() == KEPT_STATEMENTS {
+            statements.pop_front();
+        }
+        statements.push_back((sql.to_string(), statement.clone()));
+    }
+
+    pub fn forget(&self, sql: &str) {
+        self.statements().retain(|(known, _)| known != sql);
+    }
+
+    fn statements(&self) -> MutexGuard<'_, VecDeque<(String, Statement)>> {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A statement is given a name, which has to be taken from it again.
@@ -151,7 +199,8 @@ impl Lent<'_> {
     /// after the other.
     pub fn give_back(mut self) {
         let Some(mut link) = self.link.take() else { return };
-        let sent = link.client.batch_execute(END).now_or_never();
+        let end = if std::mem::take(link.called.get_mut()) { END_OF_CALLS } else { END };
+        let sent = link.client.batch_execute(end).now_or_never();
         if std::mem::take(link.named.get_mut()) {
             // Only after the end: a transaction that failed forgets nothing.
             drop(link.client.batch_execute(&format!("DEALLOCATE {NAMED}")).now_or_never());

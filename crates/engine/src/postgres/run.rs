@@ -3,6 +3,7 @@
 //! The text is prepared before it is run, so that the server itself makes sure that it is one statement. One that gives no columns
 //! is not run at all: all that is not a query is of that kind, `COMMIT`, `SET` and `COPY` too.
 
+use std::borrow::Cow;
 use std::mem::size_of;
 use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
@@ -60,14 +61,20 @@ impl Step for Execution<'_> {
     type Outcome = Rows;
 
     async fn take(&self, link: &Link) -> Result<Rows, Failure> {
+        link.will_run(self.sql);
+        if let Some(statement) = link.remembered(self.sql) {
+            match self.run(link, &statement, Some(&self.opening(link))).await {
+                Err(Failure::Said(error)) if is_outdated(&error) => {
+                    // The tables are not what they were: the server reads the query anew.
+                    link.forget(self.sql);
+                    let ended = link.client.batch_execute("ROLLBACK").await;
+                    ended.map_err(|error| refusal::of_query(self.name, "", &error))?;
+                }
+                outcome => return outcome,
+            }
+        }
         let statement = self.begin(link).await?;
-        let columns = statement.columns().iter().map(|column| column.name().to_string()).collect();
-        let readers: Option<Vec<Reader>> = statement.columns().iter().map(|c| binary::reader(c.type_())).collect();
-        let (rows, truncated) = match readers {
-            Some(readers) => self.in_binary(link, &statement, &readers).await?,
-            None => self.in_text(link, statement.columns()).await?,
-        };
-        Ok(Rows { columns, rows, truncated })
+        self.run(link, &statement, None).await
     }
 }
 
@@ -75,6 +82,8 @@ impl Step for Reading<'_> {
     type Outcome = ();
 
     async fn take(&self, link: &Link) -> Result<(), Failure> {
+        // Also if it is remembered: its tables may have changed.
+        link.forget(self.0.sql);
         self.0.begin(link).await.map(drop)
     }
 }
@@ -151,18 +160,13 @@ async fn stopped(limits: &Limits, cancel: &Cancel) -> Error {
 impl Execution<'_> {
     /// Begins the transaction, and has the server read the query; all of it is said in one breath.
     async fn begin(&self, link: &Link) -> Result<Statement, Failure> {
-        let Self { name, sql, limits, .. } = *self;
+        let Self { name, sql, .. } = *self;
         // The protocol ends texts with it.
         if let Some(position) = sql.find('\0') {
             return Err(refused("22021", "the query holds a NUL character", Some(position)).into());
         }
-        let time = milliseconds(limits.time);
-        let (begun, statement) = if limits.time == link.time {
-            tokio::join!(link.client.batch_execute("BEGIN READ ONLY"), link.client.prepare(sql))
-        } else {
-            let begin = format!("BEGIN READ ONLY; SET LOCAL statement_timeout = {time}");
-            tokio::join!(link.client.batch_execute(&begin), link.client.prepare(sql))
-        };
+        let opening = self.opening(link);
+        let (begun, statement) = tokio::join!(link.client.batch_execute(&opening), link.client.prepare(sql));
         begun.map_err(|error| refusal::of_query(name, "", &error))?;
         let statement = statement.map_err(|error| refusal::of_query(name, sql, &error))?;
         if !statement.params().is_empty() {
@@ -171,13 +175,47 @@ impl Execution<'_> {
         if statement.columns().is_empty() {
             return Err(refused("25006", "only queries are run, and this statement gives no columns", None).into());
         }
+        link.remember(sql, &statement);
         Ok(statement)
     }
 
-    async fn in_binary(&self, link: &Link, statement: &Statement, readers: &[Reader]) -> Result<Taken, Failure> {
+    /// How the transaction begins.
+    fn opening(&self, link: &Link) -> Cow<'static, str> {
+        if self.limits.time == link.time {
+            return "BEGIN READ ONLY".into();
+        }
+        format!("BEGIN READ ONLY; SET LOCAL statement_timeout = {}", milliseconds(self.limits.time)).into()
+    }
+
+    /// Runs what was prepared, after the opening if there is one to be said first.
+    async fn run(&self, link: &Link, statement: &Statement, opening: Option<&str>) -> Result<Rows, Failure> {
+        let columns = statement.columns().iter().map(|column| column.name().to_string()).collect();
+        let readers: Option<Vec<Reader>> = statement.columns().iter().map(|c| binary::reader(c.type_())).collect();
+        let open = async {
+            match opening {
+                Some(opening) => link.client.batch_execute(opening).await,
+                None => Ok(()),
+            }
+        };
+        let (rows, truncated) = match readers {
+            Some(readers) => self.in_binary(link, statement, &readers, open).await?,
+            None => self.in_text(link, statement.columns(), open).await?,
+        };
+        Ok(Rows { columns, rows, truncated })
+    }
+
+    async fn in_binary(
+        &self,
+        link: &Link,
+        statement: &Statement,
+        readers: &[Reader],
+        open: impl Future<Output = Result<(), tokio_postgres::Error>>,
+    ) -> Result<Taken, Failure> {
         let meaning = |error| refusal::of_query(self.name, self.sql, &error);
         let nothing: [&(dyn tokio_postgres::types::ToSql + Sync); 0] = [];
-        let mut stream = pin!(link.client.query_raw(statement, nothing).await.map_err(meaning)?);
+        let (opened, stream) = tokio::join!(open, link.client.query_raw(statement, nothing));
+        opened.map_err(meaning)?;
+        let mut stream = pin!(stream.map_err(meaning)?);
         let mut taken = Taking::new(self.limits);
         while let Some(row) = stream.next().await {
             let row = row.map_err(meaning)?;
@@ -201,14 +239,20 @@ impl Execution<'_> {
 
     /// For kinds of values of which only the server knows how they are written: the query is prepared under a name and run with the
     /// protocol that gives texts.
-    async fn in_text(&self, link: &Link, columns: &[Column]) -> Result<Taken, Failure> {
+    async fn in_text(
+        &self,
+        link: &Link,
+        columns: &[Column],
+        open: impl Future<Output = Result<(), tokio_postgres::Error>>,
+    ) -> Result<Taken, Failure> {
         // What it points at is not the query as it was written.
         let meaning = |error| refusal::of_query(self.name, "", &error);
         let prepare = format!("PREPARE {NAMED} AS {}", self.sql);
         let run = format!("EXECUTE {NAMED}");
         link.will_name();
-        let (prepared, stream) =
-            tokio::join!(link.client.execute_typed(&prepare, &[]), link.client.simple_query_raw(&run));
+        let (opened, prepared, stream) =
+            tokio::join!(open, link.client.execute_typed(&prepare, &[]), link.client.simple_query_raw(&run));
+        opened.map_err(meaning)?;
         prepared.map_err(meaning)?;
         let mut stream = pin!(stream.map_err(meaning)?);
         let mut taken = Taking::new(self.limits);
@@ -286,6 +330,11 @@ async fn end<T>(pool: &Pool, link: &Link, mut stream: Pin<&mut impl Stream<Item 
     if tokio::time::timeout(ENDING, ending).await != Ok(true) {
         link.spoil();
     }
+}
+
+/// Whether a query failed because something has changed since the server read it.
+fn is_outdated(error: &Error) -> bool {
+    matches!(error, Error::Rejected(said) if said.code.starts_with("42") || said.code == "0A000" || said.code == "26000")
 }
 
 fn unreadable(column: &Column) -> Error {
