@@ -57,9 +57,10 @@ spark_start() { # folder
     "${spark_java[@]}" -Dderby.system.home="$folder" org.apache.spark.deploy.SparkSubmit \
       --class org.apache.spark.sql.hive.thriftserver.HiveThriftServer2 --master 'local[2]' --name querymend \
       --conf spark.ui.enabled=false --conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1 \
-      --conf spark.sql.warehouse.dir="file://$folder/warehouse" --conf spark.sql.shuffle.partitions=2 \
+      --conf spark.sql.warehouse.dir="file://$folder/warehouse" --conf spark.sql.shuffle.partitions=1 \
       --conf "spark.hadoop.javax.jdo.option.ConnectionURL=jdbc:derby:;databaseName=$folder/metastore;create=true" \
-      --conf spark.sql.codegen.wholeStage=false --conf spark.hadoop.datanucleus.schema.autoCreateAll=true \
+      --conf spark.sql.codegen.wholeStage=false --conf spark.sql.adaptive.enabled=false \
+      --conf spark.hadoop.datanucleus.schema.autoCreateAll=true \
       spark-internal --hiveconf hive.server2.thrift.bind.host=127.0.0.1 --hiveconf hive.server2.thrift.port="$(kept spark.port)" \
       --hiveconf hive.server2.authentication="$(kept spark.auth)" > "$log" 2>&1 < /dev/null &
     echo $! > "$STATE/spark.pid"
@@ -79,10 +80,10 @@ spark_fill() { # folder
   local auth=; [ "$(kept spark.auth)" != NOSASL ] || auth=';auth=noSasl'
   spark_java "$1"
   cat > "$1/fill.sql" <<'END'
-CREATE TABLE things (id INT, name VARCHAR(40), weight DOUBLE);
+CREATE TABLE things (id INT, name VARCHAR(40), weight DOUBLE) USING parquet;
 INSERT INTO things VALUES (1, 'one', CAST(1.5 AS DOUBLE)), (2, 'zwölf O\'Clock', NULL), (3, NULL, CAST(-0.25 AS DOUBLE));
 -- Names of other scripts are for columns only, in the metastore that Spark has of Hive.
-CREATE TABLE groessen (`naïve col` INT, `Σ` INT);
+CREATE TABLE groessen (`naïve col` INT, `Σ` INT) USING parquet;
 INSERT INTO groessen VALUES (7, 8);
 END
   "${spark_java[@]}" org.apache.hive.beeline.BeeLine --silent=true -u "jdbc:hive2://127.0.0.1:$(kept spark.port)/default$auth" \

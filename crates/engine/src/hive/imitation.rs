@@ -209,19 +209,19 @@ fn l12_answers_that_lie_or_never_come_are_errors_in_time() {
     let (port, _) = start(Manner { password: Some("hunter2"), answers: endless });
     let begun = Instant::now();
     assert_eq!(ask(&engine(port, ""), &limits), Err(Error::TimedOut { after: limits.time }));
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
 
     // One that does not answer at all.
     let mute: Answers = |name, request| {
         if request.field(2).and_then(Value::string).is_some_and(|sql| sql.starts_with("SELECT")) {
-            thread::sleep(Duration::from_secs(15));
+            thread::sleep(Duration::from_secs(25));
         }
         one_answer(name, request)
     };
     let (port, _) = start(Manner { password: None, answers: mute });
     let begun = Instant::now();
     assert_eq!(ask(&engine(port, "?auth=nosasl"), &limits), Err(Error::TimedOut { after: limits.time }));
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
 
     // Answers without what belongs into them.
     let empty: Answers = |name, request| if name == "FetchResults" { good(vec![]) } else { one_answer(name, request) };

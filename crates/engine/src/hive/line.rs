@@ -15,9 +15,9 @@ use super::stop::Stop;
 const CONNECT: Duration = Duration::from_secs(5);
 /// How often a line that is silent looks at the clock and the flag.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long an answer is waited for once the query must end. Servers are asked to answer sooner than that, also where they
-/// have nothing to say yet; a line that is still in use can be kept.
-const GRACE: Duration = Duration::from_millis(150);
+/// How long an answer is waited for once the query must end; whoever asked has gone by then. Servers are asked to answer sooner
+/// than that, also where they have nothing to say yet, so that the line can be kept.
+const GRACE: Duration = Duration::from_secs(1);
 /// How long the first word is waited for: a server that expects to be greeted in another way says none.
 const GREETING: Duration = Duration::from_secs(10);
 /// A server that says nothing for so long is gone, whatever the limits are.

@@ -54,10 +54,10 @@ fn bare(message: &str) -> (&str, &str) {
             words = rest;
         }
         // `[CLASS] package.Exception: words`, where the class comes again in the words unless it is an old one.
-        if let Some((named, rest)) = words.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
-            if exception(rest).is_some() {
-                (class, words) = (named, rest);
-            }
+        if let Some((named, rest)) = words.strip_prefix('[').and_then(|rest| rest.split_once("] "))
+            && exception(rest).is_some()
+        {
+            (class, words) = (named, rest);
         }
         if let Some((name, rest)) = exception(words) {
             if class.is_empty() || !class.contains('_') {
@@ -66,10 +66,10 @@ fn bare(message: &str) -> (&str, &str) {
             words = rest;
         }
         // What went wrong on some worker; which one it was helps nobody.
-        if words.starts_with("Job aborted due to stage failure: Task ") {
-            if let Some((_, rest)) = words.split_once(" executor ").and_then(|(_, rest)| rest.split_once("): ")) {
-                words = rest;
-            }
+        if words.starts_with("Job aborted due to stage failure: Task ")
+            && let Some((_, rest)) = words.split_once(" executor ").and_then(|(_, rest)| rest.split_once("): "))
+        {
+            words = rest;
         }
         words = words.trim();
         if words == before {
@@ -150,10 +150,10 @@ fn code(status: &Status, class: &str, words: &str) -> String {
     {
         return named.to_string();
     }
-    if let Some((number, _)) = words.split_once("[Error ").and_then(|(_, rest)| rest.split_once(']')) {
-        if number.parse::<u32>().is_ok() {
-            return number.to_string();
-        }
+    if let Some((number, _)) = words.split_once("[Error ").and_then(|(_, rest)| rest.split_once(']'))
+        && number.parse::<u32>().is_ok()
+    {
+        return number.to_string();
     }
     if class.contains('_') {
         return class.to_string();

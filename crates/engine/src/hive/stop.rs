@@ -30,7 +30,7 @@ impl Stop {
 
     /// For tidying up, which nobody waits for and which must not take long.
     pub(super) fn brief() -> Self {
-        Self::new(Duration::from_secs(2), Cancel::new())
+        Self::new(Duration::from_secs(5), Cancel::new())
     }
 
     pub(super) fn time(&self) -> Duration {

@@ -23,12 +23,16 @@ pub(super) fn blocking<'a, T: Send + 'static>(
     permits: &Arc<Semaphore>,
     work: impl FnOnce(&Stop) -> Result<T, Error> + Send + 'static,
 ) -> Answer<'a, T> {
-    let stop = Stop::new(time, cancel.clone());
+    let cancel = cancel.clone();
     let permits = Arc::clone(permits);
     Box::pin(async move {
+        let waits = tokio::runtime::Handle::try_current().is_ok();
+        // Waiting for others is not running: the clock of the query starts when its turn comes.
+        let permit = if waits { Some(turn(&Stop::new(time, cancel.clone()), permits).await?) } else { None };
+        let stop = Stop::new(time, cancel);
         let guard = StopOnDrop(stop.clone());
         let waiting = stop.clone();
-        let work = move |permit: Option<OwnedSemaphorePermit>| {
+        let work = move || {
             let outcome = match catch_unwind(AssertUnwindSafe(|| work(&stop))) {
                 Ok(outcome) => outcome,
                 Err(_) => Err(Error::Internal("the engine for Spark and Hive stumbled over this query".into())),
@@ -36,17 +40,16 @@ pub(super) fn blocking<'a, T: Send + 'static>(
             drop(permit);
             outcome
         };
-        let outcome = if tokio::runtime::Handle::try_current().is_ok() {
-            let permit = turn(&waiting, permits).await?;
+        let outcome = if waits {
             let (done, outcome) = oneshot::channel();
             // Nobody may be there any more to take the outcome.
-            let begun = thread::Builder::new().name("hive".into()).spawn(move || drop(done.send(work(Some(permit)))));
+            let begun = thread::Builder::new().name("hive".into()).spawn(move || drop(done.send(work())));
             match begun {
                 Ok(_) => wait(&waiting, outcome).await,
                 Err(error) => Err(Error::Internal(format!("no thread can be started: {error}"))),
             }
         } else {
-            work(None)
+            work()
         };
         drop(guard);
         outcome
