@@ -19,7 +19,10 @@ fn server() -> Option<String> {
     let narrowed = std::env::var("QUERYMEND_TEST_ENGINES").is_ok_and(|names| !names.contains("postgres"));
     let address = std::env::var("QUERYMEND_TEST_POSTGRES").ok().filter(|_| !narrowed);
     if address.is_none() {
-        assert!(narrowed || std::env::var_os("CI").is_none(), "PostgreSQL is not there; scripts/engines.sh up postgres");
+        assert!(
+            narrowed || std::env::var_os("CI").is_none(),
+            "PostgreSQL is not there; scripts/engines.sh up postgres"
+        );
         eprintln!("skipped: PostgreSQL is not there; scripts/engines.sh up postgres");
     }
     address

@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bytes;
 mod check;
 pub mod demo;
 mod error;

@@ -31,6 +31,7 @@ use self::file::{DatabaseFile, State};
 use self::lock::House;
 use self::stop::Stop;
 use self::thread::blocking;
+use crate::bytes::hexadecimal;
 use crate::{Answer, Cancel, Check, Engine, Error, Limits};
 
 pub use self::local::Local;
@@ -301,16 +302,6 @@ fn cell(value: ValueRef<'_>) -> Cell {
         ValueRef::Text(bytes) => Cell::Text(String::from_utf8_lossy(bytes).into_owned()),
         ValueRef::Blob(bytes) => Cell::Binary(hexadecimal(bytes)),
     }
-}
-
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }
 
 /// A refusal that this engine speaks in SQLite's place.

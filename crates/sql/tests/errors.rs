@@ -43,6 +43,18 @@ fn l03_names_in_a_message_are_read() {
             classify(dialect, &EngineError { code: code.into(), message: message.into(), ..EngineError::default() });
         (found.finding, found.name("column").map(str::to_string), found.name("table").map(str::to_string))
     };
+    assert_eq!(
+        names("trino", "TABLE_NOT_FOUND", "line 1:15: Table 'memory.default.prodcts' does not exist"),
+        ("unknown-table", None, Some("prodcts".into()))
+    );
+    assert_eq!(
+        names(
+            "spark",
+            "TABLE_OR_VIEW_NOT_FOUND",
+            "[TABLE_OR_VIEW_NOT_FOUND] The table or view `shop`.`prodcts` cannot be found. Verify"
+        ),
+        ("unknown-table", None, Some("prodcts".into()))
+    );
     assert_eq!(names("sqlite", "SQLITE_ERROR", "no such column: T1.nme"), ("unknown-column", Some("nme".into()), None));
     assert_eq!(
         names("postgres", "42703", "column \"nme\" does not exist"),

@@ -7,6 +7,7 @@ use querymend_sql::{Cell, Rows};
 use super::fault::Fault;
 use super::value::Value;
 use crate::Limits;
+use crate::bytes::hexadecimal;
 
 /// Numbers of types that need more than their value.
 const TIMESTAMP: i64 = 8;
@@ -129,10 +130,6 @@ fn zoned(moment: &str) -> String {
         Some(moment) => format!("{}+00:00", without_zeros(moment)),
         None => moment.to_string(),
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

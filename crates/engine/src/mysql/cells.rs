@@ -6,7 +6,7 @@ use mysql_async::consts::ColumnType;
 use mysql_async::{Column, Value};
 use querymend_sql::Cell;
 
-use crate::sqlite::hexadecimal;
+use crate::bytes::hexadecimal;
 
 /// The number of the character set that means bytes without one.
 const BINARY: u16 = 63;

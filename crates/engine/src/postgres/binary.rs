@@ -7,6 +7,7 @@ use querymend_sql::Cell;
 use tokio_postgres::types::{FromSql, Kind, Type};
 
 use super::text::compact;
+use crate::bytes::hexadecimal;
 
 /// A value as it came.
 pub(super) struct Raw<'a>(pub &'a [u8]);
@@ -62,16 +63,6 @@ pub(super) fn reader(kind: &Type) -> Option<Reader> {
 
 fn text(bytes: &[u8]) -> Option<Cell> {
     Some(Cell::Text(String::from_utf8_lossy(bytes).into_owned()))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }
 
 fn uuid(bytes: &[u8]) -> Option<String> {

@@ -90,9 +90,7 @@ async fn l03_refusals_are_the_databases_own_words_and_can_be_classified() {
         ] {
             let Err(Error::Rejected(error)) = ask(engine, sql).await else { panic!("{sql} was run") };
             let classified = classify(engine.dialect(), &error);
-            // Some say where they looked, `memory.default.thigns`, and some write names as they would be quoted.
-            let named = classified.name(hole).and_then(|named| named.rsplit('.').next());
-            let named = named.map(|name| name.trim_matches(['`', '"']));
+            let named = classified.name(hole);
             assert_eq!((classified.finding, named), (finding, Some(name)), "{sql}: {error:?}");
             assert!(!error.code.is_empty(), "{error:?}");
             if let Some(position) = error.position {

@@ -12,7 +12,7 @@ pub fn chroma() -> Option<String> {
 
 /// A server's address, without a collection or a table.
 pub fn postgres() -> Option<String> {
-    server("QUERYMEND_TEST_POSTGRES")
+    server("QUERYMEND_TEST_STORE")
 }
 
 /// The address of a new collection or table.

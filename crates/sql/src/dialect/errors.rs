@@ -128,11 +128,31 @@ pub fn classify(dialect: &Dialect, error: &EngineError) -> Classified {
         if !code_fits(row.code, &error.code) {
             continue;
         }
-        if let Some(names) = message_fits(row.message, &error.message) {
+        if let Some(mut names) = message_fits(row.message, &error.message) {
+            names.iter_mut().filter(|(hole, _)| BARE.contains(hole)).for_each(|(_, name)| *name = bare(name));
             return Classified { finding: row.finding, error_type: ErrorType::of(row.finding), names };
         }
     }
     Classified { finding: "engine-error", error_type: ErrorType::Unknown, names: Vec::new() }
+}
+
+/// What names of these kinds are called by themselves.
+const BARE: [&str; 3] = ["table", "column", "function"];
+
+/// A name without what stands around it: some engines say where they looked (`memory.default.prodcts`), some write names as they
+/// would be quoted.
+fn bare(name: &str) -> String {
+    let quotes = ['`', '"'];
+    let inner = |name: &str| -> Option<String> {
+        let quote = name.chars().next().filter(|c| quotes.contains(c))?;
+        let inner = name.strip_prefix(quote)?.strip_suffix(quote)?;
+        (!inner.contains(quote)).then(|| inner.to_string())
+    };
+    inner(name).unwrap_or_else(|| {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let last = last.trim_matches(quotes);
+        if last.is_empty() { name.to_string() } else { last.to_string() }
+    })
 }
 
 fn code_fits(pattern: &str, code: &str) -> bool {
