@@ -47,6 +47,9 @@ pub fn open(address: &str) -> Result<Box<dyn Engine>, Error> {
             return Err(Error::unavailable(format!("there is no engine for `{scheme}://` addresses"), forms()));
         }
     }
+    if address.contains("://") {
+        return Err(Error::unavailable("there is no engine for such an address", forms()));
+    }
     let path = Path::new(address);
     if Files::can_read(path) {
         return Ok(Box::new(Files::open(path)?));
@@ -125,6 +128,8 @@ mod tests {
             ("  ", "no database was named"),
             ("sqlite:", "`sqlite:` names no file"),
             ("oracle://scott:tiger@host/db", "there is no engine for `oracle://` addresses"),
+            ("jdbc:mysql://host/db?user=me&password=tiger", "there is no engine for such an address"),
+            ("'postgres://me:tiger@host/db'", "there is no engine for such an address"),
         ] {
             let error = open(address).err().unwrap();
             assert_eq!(error.to_string(), message);

@@ -28,7 +28,7 @@ pub fn config(ca_file: Option<&Path>) -> Result<rustls::ClientConfig, Error> {
 /// Whether a host is this machine.
 pub fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// That there can be no secure connection at all.

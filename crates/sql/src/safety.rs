@@ -6,7 +6,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, ObjectName, Query, Select, SetExpr, Spanned, Statement, TableFactor, Visit, Visitor,
+    AccessExpr, BinaryOperator, Expr, ObjectName, Query, Select, SetExpr, Spanned, Statement, TableFactor, Visit,
+    Visitor,
 };
 use sqlparser::tokenizer::Span as Place;
 
@@ -21,6 +22,8 @@ pub(crate) enum Hazard {
     Locks(Place),
     /// A function call by its last, lower-case name, and the schema before it.
     Calls(String, Option<String>, Place),
+    /// A field by its lower-case name, `(x).f` or `x.f`, which in some dialects may be a function that is called with x.
+    Field(String, Place),
     /// A function that stands in FROM, by its last, lower-case name.
     CallsInFrom(String, Place),
     /// A name in FROM without arguments, which may still be a function: all its parts.
@@ -108,6 +111,17 @@ impl Visitor for Walk {
                     .and_then(|i| call.name.0[i].as_ident())
                     .map(|i| i.value.to_lowercase());
                 self.found.extend(last(&call.name).map(|name| Hazard::Calls(name, schema, call.name.span())));
+            }
+            Expr::CompoundFieldAccess { access_chain, .. } => {
+                for access in access_chain {
+                    if let AccessExpr::Dot(Expr::Identifier(field)) = access {
+                        self.found.push(Hazard::Field(field.value.to_lowercase(), field.span));
+                    }
+                }
+            }
+            Expr::CompoundIdentifier(parts) => {
+                let field = parts.last().map(|field| Hazard::Field(field.value.to_lowercase(), field.span));
+                self.found.extend(field);
             }
             // MySQL sets session variables in the middle of a query.
             Expr::BinaryOp { op: BinaryOperator::Assignment, .. } => {

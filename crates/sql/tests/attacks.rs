@@ -249,3 +249,19 @@ fn c01_nothing_is_mended_into_a_question_that_was_none() {
         assert_eq!(review.verdict(), Verdict::Refused, "{name}: {sql}\nbecame {}", repair.sql);
     }
 }
+
+#[test]
+fn c01_functions_that_are_called_like_fields() {
+    refused(
+        &Policy::default(),
+        &[
+            ("postgres", "SELECT (1::bigint).pg_advisory_lock"),
+            ("postgres", "SELECT (0.2::float8).pg_sleep"),
+            ("postgres", "SELECT ('/etc/passwd'::text).pg_read_file"),
+            ("postgres", "SELECT (pid).pg_terminate_backend FROM t"),
+            ("postgres", "SELECT x.\"pg_read_file\" FROM (SELECT '/etc/passwd'::text) AS x"),
+        ],
+    );
+    let deny = Policy { deny_functions: vec!["upper".into()], ..Policy::default() };
+    refused(&deny, &[("postgres", "SELECT ('a'::text).upper"), ("postgres", "SELECT x.upper FROM current_user AS x")]);
+}

@@ -1,20 +1,25 @@
 //! Sheets of Excel.
+//!
+//! The crate that reads them believes what a file says about itself, so that a small file could ask for more memory than there is.
+//! What it says is looked at first.
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
-use calamine::{Data, Range, Reader, Xls, Xlsx, open_workbook};
+use calamine::{Data, Range, Reader, SheetType, Xlsx, XlsxError, open_workbook};
 
 use super::separated::is_head;
 use super::sheet::{Each, Raw, Sheet, broken};
 use crate::Error;
 
 /// Larger files are something else than sheets that people work with.
-const MOST_BYTES: u64 = 256 << 20;
-/// A sheet is held in memory from its first cell to its last, also where there is nothing between them.
-const MOST_CELLS: u64 = 50_000_000;
+const MOST_BYTES: u64 = 64 << 20;
+/// What they may be unpacked.
+const MOST_UNPACKED: u64 = 1 << 30;
+/// A sheet is held in memory from its first cell to its last, also where there is nothing between them; all sheets together.
+const MOST_CELLS: u64 = 20_000_000;
 
 struct Table {
     name: Option<String>,
@@ -24,47 +29,80 @@ struct Table {
 
 /// Opens a workbook: one table for each sheet that holds anything.
 pub(super) fn open(path: &Path) -> Result<Vec<Box<dyn Sheet>>, Error> {
-    let size = std::fs::metadata(path).map_err(|error| broken(path, &error))?.len();
-    if size > MOST_BYTES {
-        return Err(broken(path, &"it is too large for a workbook; save its sheets as .csv"));
+    is_sound(path)?;
+    let wrong = |error: XlsxError| broken(path, &error);
+    let mut book: Xlsx<BufReader<File>> = open_workbook(path).map_err(wrong)?;
+    let sheets: Vec<String> = book
+        .sheets_metadata()
+        .iter()
+        .filter(|sheet| sheet.typ == SheetType::WorkSheet)
+        .map(|sheet| sheet.name.clone())
+        .collect();
+    let mut all = 0;
+    for name in &sheets {
+        all += spanned(&mut book, name).map_err(wrong)?;
+        if all > MOST_CELLS {
+            return Err(broken(path, &format!("up to the sheet `{name}` it spans {all} cells; save it as .csv")));
+        }
     }
-    let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
-    let sheets = if ending.is_some_and(|ending| ending == "xls") { old(path)? } else { new(path)? };
-    let sheets: Vec<(String, Range<Data>)> = sheets.into_iter().filter(|(_, cells)| !cells.is_empty()).collect();
-    let alone = sheets.len() == 1;
+    let mut tables = Vec::new();
+    for name in sheets {
+        let cells = book.worksheet_range(&name).map_err(wrong)?;
+        if !cells.is_empty() {
+            tables.push((name, cells));
+        }
+    }
+    let alone = tables.len() == 1;
     let table = |(name, cells): (String, Range<Data>)| -> Box<dyn Sheet> {
-        let first: Vec<String> = cells.rows().next().unwrap_or_default().iter().map(head).collect();
-        let text = cells.rows().next().unwrap_or_default().iter().all(|cell| matches!(cell, Data::String(_)));
-        let names = (text && is_head(&first)).then_some(first);
+        let first = cells.rows().next().unwrap_or_default();
+        let text = first.iter().all(|cell| matches!(cell, Data::String(_) | Data::Empty));
+        let head: Vec<String> = first.iter().map(|cell| cell.to_string().trim().to_string()).collect();
+        let names = (text && is_head(&head)).then_some(head);
         Box::new(Table { name: (!alone).then_some(name), names, cells })
     };
-    Ok(sheets.into_iter().map(table).collect())
+    Ok(tables.into_iter().map(table).collect())
 }
 
-fn old(path: &Path) -> Result<Vec<(String, Range<Data>)>, Error> {
-    let mut book: Xls<BufReader<File>> = open_workbook(path).map_err(|error| broken(path, &error))?;
-    Ok(book.worksheets())
-}
-
-fn new(path: &Path) -> Result<Vec<(String, Range<Data>)>, Error> {
-    let wrong = |error: calamine::XlsxError| broken(path, &error);
-    let mut book: Xlsx<BufReader<File>> = open_workbook(path).map_err(wrong)?;
-    let mut sheets = Vec::new();
-    for name in book.sheet_names() {
-        // A sheet of charts alone has no cells.
-        let Ok(cells) = bounded(&mut book, &name, path) else { continue };
-        cells?;
-        sheets.push((name.clone(), book.worksheet_range(&name).map_err(wrong)?));
+/// That a workbook is no larger than it may be, packed and unpacked, and has room for the texts that it says it has.
+fn is_sound(path: &Path) -> Result<(), Error> {
+    let wrong = |why: &dyn std::fmt::Display| broken(path, why);
+    let file = File::open(path).map_err(|error| wrong(&error))?;
+    if file.metadata().map_err(|error| wrong(&error))?.len() > MOST_BYTES {
+        return Err(wrong(&"it is too large for a workbook; save its sheets as .csv"));
     }
-    Ok(sheets)
+    let mut archive = zip::ZipArchive::new(BufReader::new(file)).map_err(|error| wrong(&error))?;
+    let mut left = MOST_UNPACKED;
+    for i in 0..archive.len() {
+        let mut member = archive.by_index(i).map_err(|error| wrong(&error))?;
+        let name = member.name().map(|name| name.to_ascii_lowercase()).map_err(|error| wrong(&error))?;
+        let texts = name.ends_with("sharedstrings.xml");
+        let mut start = Vec::new();
+        member.by_ref().take(4 << 10).read_to_end(&mut start).map_err(|error| wrong(&error))?;
+        // Unpacked for nothing, because what a member says about its own size need not be true.
+        let rest = std::io::copy(&mut member.take(left), &mut std::io::sink()).map_err(|error| wrong(&error))?;
+        let size = rest + start.len() as u64;
+        left = left.saturating_sub(size);
+        if left == 0 {
+            return Err(wrong(&"it is too large when it is unpacked; save its sheets as .csv"));
+        }
+        // The shortest text takes five bytes.
+        if texts && said(&start, b"uniqueCount=").max(said(&start, b" count=")) > 2 * size {
+            return Err(wrong(&"it says that it holds more texts than it has room for"));
+        }
+    }
+    Ok(())
 }
 
-/// That a sheet is not larger than it may be, as told by where its cells are. Two cells are enough to make one of billions.
-fn bounded(
-    book: &mut Xlsx<BufReader<File>>,
-    name: &str,
-    path: &Path,
-) -> Result<Result<(), Error>, calamine::XlsxError> {
+/// The number that stands behind a word, in quotes; the largest there is if it is no number.
+fn said(text: &[u8], word: &[u8]) -> u64 {
+    let Some(at) = text.windows(word.len()).position(|part| part == word) else { return 0 };
+    let rest = &text[at + word.len()..];
+    let digits: Vec<u8> = rest.iter().skip(1).copied().take_while(u8::is_ascii_digit).collect();
+    String::from_utf8_lossy(&digits).parse().unwrap_or(u64::MAX)
+}
+
+/// How many cells a sheet takes, as told by where its first and its last are. Two are enough to make billions.
+fn spanned(book: &mut Xlsx<BufReader<File>>, name: &str) -> Result<u64, XlsxError> {
     let mut reader = book.worksheet_cells_reader(name)?;
     let (mut top, mut left, mut bottom, mut right) = (u32::MAX, u32::MAX, 0, 0);
     while let Some(cell) = reader.next_cell()? {
@@ -72,14 +110,9 @@ fn bounded(
         (top, left, bottom, right) = (top.min(row), left.min(column), bottom.max(row), right.max(column));
     }
     if top > bottom {
-        return Ok(Ok(()));
+        return Ok(0);
     }
-    let cells = (u64::from(bottom - top) + 1) * (u64::from(right - left) + 1);
-    Ok(if cells <= MOST_CELLS {
-        Ok(())
-    } else {
-        Err(broken(path, &format!("the sheet `{name}` spans {cells} cells; save it as .csv")))
-    })
+    Ok((u64::from(bottom - top) + 1).saturating_mul(u64::from(right - left) + 1))
 }
 
 impl Sheet for Table {
@@ -101,10 +134,6 @@ impl Sheet for Table {
         }
         Ok(())
     }
-}
-
-fn head(cell: &Data) -> String {
-    cell.to_string().trim().to_string()
 }
 
 /// The largest number below which a float holds every whole number.

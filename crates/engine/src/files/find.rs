@@ -33,7 +33,6 @@ pub(super) static ENDINGS: &[(&str, Format)] = &[
     ("parquet", Format::Parquet),
     ("xlsx", Format::Excel),
     ("xlsm", Format::Excel),
-    ("xls", Format::Excel),
 ];
 
 impl Format {
@@ -66,7 +65,9 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Source>, Error> {
         for entry in fs::read_dir(path).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
             let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(['.', '~']));
-            if !hidden && path.is_file() && Format::of(&path).is_some() {
+            // What lies elsewhere was not meant by naming this folder.
+            let here = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file());
+            if !hidden && here && Format::of(&path).is_some() {
                 paths.push(path);
             }
         }
@@ -125,6 +126,8 @@ mod tests {
             fs::write(folder.path().join(name), "x").unwrap();
         }
         fs::create_dir(folder.path().join("c.csv")).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/proc/self/environ", folder.path().join("d.csv")).unwrap();
         let names: Vec<String> = sources(folder.path()).unwrap().into_iter().map(|source| source.table).collect();
         assert_eq!(names, ["a", "a_2", "b"]);
     }

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::kinds::{Kind, of_text};
-use super::sheet::{Each, Raw, Sheet, broken};
+use super::sheet::{Each, MOST_COLUMNS, Raw, Sheet, broken, too_wide};
 use crate::Error;
 
 /// A line that is longer than this is something else.
 const LONGEST_LINE: u64 = 64 << 20;
 /// A list is read into memory as a whole, up to this size.
-const MOST_LISTED: u64 = 512 << 20;
+const MOST_LISTED: u64 = 128 << 20;
 
 type Object = Map<String, Value>;
 
@@ -29,10 +29,7 @@ pub(super) struct Objects {
 /// Opens a file with an object in each line.
 pub(super) fn open_lines(path: &Path) -> Result<Vec<Box<dyn Sheet>>, Error> {
     let mut names = Names::default();
-    each_line(path, &mut |object| {
-        names.note(&object);
-        Ok(())
-    })?;
+    each_line(path, &mut |object| names.note(path, &object))?;
     Ok(vec![Box::new(Objects { path: path.to_path_buf(), names: names.order, listed: None })])
 }
 
@@ -52,7 +49,7 @@ pub(super) fn open(path: &Path) -> Result<Vec<Box<dyn Sheet>>, Error> {
         serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().map_err(wrong)?
     };
     let mut names = Names::default();
-    listed.iter().for_each(|object| names.note(object));
+    listed.iter().try_for_each(|object| names.note(path, object))?;
     Ok(vec![Box::new(Objects { path: path.to_path_buf(), names: names.order, listed: Some(listed) })])
 }
 
@@ -64,13 +61,14 @@ struct Names {
 }
 
 impl Names {
-    fn note(&mut self, object: &Object) {
+    fn note(&mut self, path: &Path, object: &Object) -> Result<(), Error> {
         for name in object.keys() {
             if !self.seen.contains_key(name) {
                 self.seen.insert(name.clone(), self.order.len());
                 self.order.push(name.clone());
             }
         }
+        if self.order.len() > MOST_COLUMNS { Err(too_wide(path)) } else { Ok(()) }
     }
 }
 

@@ -78,8 +78,19 @@ pub(super) fn of_text(text: &str) -> Kind {
             return if text.len() == 10 { Kind::Date } else { Kind::Timestamp };
         }
         let plain = digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
-        if plain && !digits.ends_with('.') && text.parse::<f64>().is_ok_and(f64::is_finite) {
-            return Kind::Number;
+        // `1E5` is a code; floats are written `1e-05` or `1.5e10`.
+        let exponent = digits.contains(['e', 'E']);
+        let code = exponent && !digits.contains(['.', '+', '-']);
+        if let Ok(number) = text.parse::<f64>()
+            && plain
+            && !code
+            && !digits.ends_with('.')
+            && number.is_finite()
+        {
+            // Of a number with more digits than a float has, the last would be lost, unless a float wrote it.
+            let count = digits.bytes().filter(u8::is_ascii_digit).count();
+            let whole = exponent || count <= 15 || number.to_string() == text;
+            return if whole { Kind::Number } else { Kind::Text };
         }
         return Kind::Text;
     }
@@ -137,7 +148,11 @@ mod tests {
             ("9223372036854775807", Kind::Integer),
             ("9223372036854775808", Kind::Text),
             ("0.5", Kind::Number),
-            ("1e3", Kind::Number),
+            ("1e-05", Kind::Number),
+            ("1.5E10", Kind::Number),
+            ("1E5", Kind::Text),
+            ("12345678901234567.89", Kind::Text),
+            ("0.30000000000000004", Kind::Number),
             ("1.", Kind::Text),
             ("1,5", Kind::Text),
             ("+1", Kind::Text),

@@ -9,12 +9,10 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::find::{Format, Source, unused};
 use super::kinds::Kind;
-use super::sheet::{Raw, Sheet};
+use super::sheet::{MOST_COLUMNS, Raw, Sheet, too_wide};
 use super::{excel, json, parquet, separated};
 use crate::Error;
 
-/// A table with more columns is something else.
-const MOST_COLUMNS: usize = 1_000;
 /// So many tables there are at most, sheets included.
 const MOST_TABLES: usize = 5_000;
 /// After so many rows it is looked whether anybody still waits.
@@ -24,7 +22,7 @@ const LOOK: usize = 4_096;
 pub(super) fn load(sources: &[Source], database: &Path, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
     let connection = Connection::open(database).map_err(|error| no_room(&error))?;
     // Nobody else sees it, and if this program ends it is gone: nothing has to be safe.
-    let fast = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536";
+    let fast = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA max_page_count = 8388608; PRAGMA cache_size = -65536";
     connection.execute_batch(fast).map_err(|error| no_room(&error))?;
     let mut loader = Loader { connection, tables: Vec::new(), stopped };
     for source in sources {
@@ -57,11 +55,17 @@ impl Loader<'_> {
             count += 1;
             if count % LOOK == 0 && stopped() { Err(Error::Cancelled) } else { Ok(()) }
         };
+        if sheet.columns().len() > MOST_COLUMNS {
+            return Err(too_wide(&source.path));
+        }
         let mut kinds: Vec<Kind> = vec![Kind::Unknown; sheet.columns().len()];
         sheet.rows(&mut |row| {
             look()?;
+            if row.len() > MOST_COLUMNS {
+                return Err(too_wide(&source.path));
+            }
             if row.len() > kinds.len() {
-                kinds.resize(row.len().min(MOST_COLUMNS + 1), Kind::Unknown);
+                kinds.resize(row.len(), Kind::Unknown);
             }
             for (kind, cell) in kinds.iter_mut().zip(row) {
                 // What is text stays text, whatever follows.
@@ -71,12 +75,12 @@ impl Loader<'_> {
             }
             Ok(())
         })?;
-        let shown = source.path.display();
-        if kinds.len() > MOST_COLUMNS || self.tables.len() >= MOST_TABLES {
-            let hint = format!(
-                "at most {MOST_COLUMNS} columns and {MOST_TABLES} tables are read; leave out what is not needed"
-            );
-            return Err(Error::unavailable(format!("`{shown}` holds too much"), hint));
+        if kinds.len() > MOST_COLUMNS {
+            return Err(too_wide(&source.path));
+        }
+        if self.tables.len() >= MOST_TABLES {
+            let hint = format!("at most {MOST_TABLES} tables are read; leave out what is not needed");
+            return Err(Error::unavailable(format!("`{}` has too many sheets", source.path.display()), hint));
         }
         if kinds.is_empty() {
             // A file without a single value has no columns that could be asked for.

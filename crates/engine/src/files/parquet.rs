@@ -1,11 +1,17 @@
 //! Parquet.
+//!
+//! The crate that reads it goes as deep as a file's columns are nested, so that a small file could end the program. How deep they
+//! are is looked at first.
 
 use std::borrow::Cow;
 use std::fs::File;
+use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use parquet::basic::{LogicalType, TimeUnit};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
+use thrift::protocol::{TCompactInputProtocol, TInputProtocol, TType};
 
 use super::sheet::{Each, Raw, Sheet, broken};
 use crate::Error;
@@ -17,9 +23,75 @@ struct Columns {
 
 /// Opens a file.
 pub(super) fn open(path: &Path) -> Result<Vec<Box<dyn Sheet>>, Error> {
-    let file = File::open(path).map_err(|error| broken(path, &error))?;
+    let mut file = File::open(path).map_err(|error| broken(path, &error))?;
+    is_flat_enough(&mut file).map_err(|why| broken(path, &why))?;
     let reader = SerializedFileReader::new(file).map_err(|error| broken(path, &error))?;
     Ok(vec![Box::new(Columns { path: path.to_path_buf(), reader })])
+}
+
+/// Columns are not nested deeper than this.
+const DEEPEST: usize = 64;
+/// What a file says about itself is not longer than this.
+const LONGEST_FOOTER: u64 = 64 << 20;
+
+/// Reads how columns are nested, which a file says at its end: one after the other, each with the number of those within it.
+fn is_flat_enough(file: &mut File) -> Result<(), String> {
+    let told = |error: std::io::Error| error.to_string();
+    let mut end = [0; 8];
+    file.seek(SeekFrom::End(-8)).and_then(|_| file.read_exact(&mut end)).map_err(told)?;
+    let length = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
+    if &end[4..] != b"PAR1" || length > LONGEST_FOOTER {
+        return Err("it does not end like a Parquet file".into());
+    }
+    let mut footer = vec![0; length as usize];
+    let start = file.seek(SeekFrom::End(-8 - length as i64)).and_then(|_| file.read_exact(&mut footer));
+    start.and_then(|()| file.rewind()).map_err(told)?;
+    match nesting(&footer) {
+        Ok(deepest) if deepest <= DEEPEST => Ok(()),
+        Ok(_) => Err("its columns are nested too deeply".into()),
+        Err(error) => Err(format!("what it says about itself cannot be read: {error}")),
+    }
+}
+
+/// How deep columns are nested, or one more than they may be.
+fn nesting(footer: &[u8]) -> thrift::Result<usize> {
+    const SCHEMA: i16 = 2;
+    const CHILDREN: i16 = 5;
+    let mut said = TCompactInputProtocol::new(Cursor::new(footer));
+    said.read_struct_begin()?;
+    loop {
+        let field = said.read_field_begin()?;
+        match (field.field_type, field.id) {
+            (TType::Stop, _) => return Ok(0),
+            (TType::List, Some(SCHEMA)) => {
+                let mut deepest = 0;
+                // How many are still to come at each level.
+                let mut levels: Vec<i32> = Vec::new();
+                for _ in 0..said.read_list_begin()?.size {
+                    while levels.pop_if(|left| *left <= 0).is_some() {}
+                    if let Some(left) = levels.last_mut() {
+                        *left -= 1;
+                    }
+                    said.read_struct_begin()?;
+                    loop {
+                        let field = said.read_field_begin()?;
+                        match (field.field_type, field.id) {
+                            (TType::Stop, _) => break,
+                            (TType::I32, Some(CHILDREN)) => levels.push(said.read_i32()?),
+                            (kind, _) => said.skip(kind)?,
+                        }
+                    }
+                    said.read_struct_end()?;
+                    deepest = deepest.max(levels.len());
+                    if deepest > DEEPEST {
+                        break;
+                    }
+                }
+                return Ok(deepest);
+            }
+            (kind, _) => said.skip(kind)?,
+        }
+    }
 }
 
 impl Sheet for Columns {
@@ -33,13 +105,28 @@ impl Sheet for Columns {
     }
 
     fn rows(&mut self, each: Each<'_>) -> Result<(), Error> {
+        let fields = self.reader.metadata().file_metadata().schema().get_fields();
+        let nanos: Vec<bool> = fields.iter().map(|field| is_in_nanoseconds(field)).collect();
         for row in self.reader.get_row_iter(None).map_err(|error| broken(&self.path, &error))? {
             let row: Row = row.map_err(|error| broken(&self.path, &error))?;
-            let cells: Vec<Raw<'_>> = row.get_column_iter().map(|(_, field)| raw(field)).collect();
+            let cells: Vec<Raw<'_>> = row
+                .get_column_iter()
+                .zip(&nanos)
+                .map(|((_, field), nanos)| match field {
+                    Field::Long(number) if *nanos => Raw::Timestamp(moment(i128::from(*number))),
+                    field => raw(field),
+                })
+                .collect();
             each(&cells)?;
         }
         Ok(())
     }
+}
+
+/// Whether a column holds moments that the crate gives as mere numbers.
+fn is_in_nanoseconds(field: &parquet::schema::types::Type) -> bool {
+    let kind = field.get_basic_info().logical_type_ref();
+    matches!(kind, Some(LogicalType::Timestamp(moment)) if moment.unit == TimeUnit::NANOS)
 }
 
 fn raw(field: &Field) -> Raw<'_> {

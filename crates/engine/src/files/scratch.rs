@@ -13,7 +13,12 @@ impl Scratch {
     pub fn new() -> Result<Self, Error> {
         sweep(&std::env::temp_dir());
         let name = format!("{NAME}{}-", std::process::id());
-        let folder = tempfile::Builder::new().prefix(&name).tempdir();
+        let mut folder = tempfile::Builder::new();
+        folder.prefix(&name);
+        // Whoever may read the files need not be everybody.
+        #[cfg(unix)]
+        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = folder.tempdir();
         folder.map(Self).map_err(|error| {
             let hint =
                 "files are read into a database in the folder for temporary files; check TMPDIR and the room there";
@@ -47,6 +52,14 @@ fn sweep(folder: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn others_cannot_look_into_it() {
+        let scratch = Scratch::new().unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&scratch.0.path().metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o700);
+    }
 
     #[test]
     fn what_a_killed_program_left_is_thrown_away() {

@@ -1,9 +1,12 @@
 //! Values between commas, semicolons, tabs or strokes.
 
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use csv::{ByteRecord, Reader, ReaderBuilder};
 
@@ -15,6 +18,8 @@ use crate::Error;
 const LOOKED_AT: u64 = 64 << 10;
 /// Files in two-byte letters are turned into others in memory, up to this size.
 const MOST_WIDE: u64 = 512 << 20;
+/// A row that is longer has lost a quotation mark.
+const LONGEST_ROW: u64 = 64 << 20;
 /// What may stand between values.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
@@ -71,12 +76,32 @@ impl Separated {
     /// The first row.
     fn first(&self) -> Result<Vec<String>, Error> {
         let mut record = ByteRecord::new();
-        self.reader()?.read_byte_record(&mut record).map_err(|error| broken(&self.path, &error))?;
+        self.reader()?.0.read_byte_record(&mut record).map_err(|error| broken(&self.path, &error))?;
         Ok(record.iter().map(|cell| text(cell).trim().to_string()).collect())
     }
 
-    fn reader(&self) -> Result<Reader<Box<dyn Read + '_>>, Error> {
-        Ok(builder(self.separator).buffer_capacity(256 << 10).from_reader(self.begin()?))
+    /// A reader, and what it has read since it was last set to nothing.
+    fn reader(&self) -> Result<(Reader<Counted<'_>>, Rc<Cell<u64>>), Error> {
+        let since = Rc::new(Cell::new(0));
+        let counted = Counted { inner: self.begin()?, since: Rc::clone(&since) };
+        Ok((builder(self.separator).buffer_capacity(256 << 10).from_reader(counted), since))
+    }
+}
+
+/// Counts what is read, so that one row does not take all memory.
+struct Counted<'a> {
+    inner: Box<dyn Read + 'a>,
+    since: Rc<Cell<u64>>,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if self.since.get() > LONGEST_ROW {
+            return Err(io::Error::other("a row is too long; does it lack a quotation mark?"));
+        }
+        let count = self.inner.read(to)?;
+        self.since.set(self.since.get() + count as u64);
+        Ok(count)
     }
 }
 
@@ -90,7 +115,7 @@ impl Sheet for Separated {
     }
 
     fn rows(&mut self, each: Each<'_>) -> Result<(), Error> {
-        let mut reader = self.reader()?;
+        let (mut reader, since) = self.reader()?;
         let mut record = ByteRecord::new();
         let mut head = self.names.is_some();
         loop {
@@ -98,6 +123,7 @@ impl Sheet for Separated {
             if !more {
                 return Ok(());
             }
+            since.set(0);
             if std::mem::take(&mut head) {
                 continue;
             }
@@ -139,11 +165,12 @@ fn separator(sample: &[u8]) -> u8 {
     best.0
 }
 
-/// Whether a row is one of names: all are there, all differ, and none is a number, a date or a truth.
+/// Whether a row is one of names: those that are there differ, and none is a number, a date or a truth. Some may be missing, as
+/// programs leave out the name of a row's number.
 pub(super) fn is_head(cells: &[String]) -> bool {
-    let lower: Vec<String> = cells.iter().map(|cell| cell.to_lowercase()).collect();
-    let differ = lower.iter().enumerate().all(|(i, cell)| !lower[..i].contains(cell));
-    !cells.is_empty() && differ && cells.iter().all(|cell| of_text(cell) == Kind::Text)
+    let named: Vec<String> = cells.iter().filter(|cell| !cell.is_empty()).map(|cell| cell.to_lowercase()).collect();
+    let differ = named.iter().collect::<HashSet<_>>().len() == named.len();
+    named.len() * 2 > cells.len() && differ && named.iter().all(|cell| of_text(cell) == Kind::Text)
 }
 
 /// What bytes say. What is not in UTF-8 is taken for the letters that Windows wrote before.

@@ -36,6 +36,15 @@ pub(super) trait Sheet {
     fn rows(&mut self, each: Each<'_>) -> Result<(), Error>;
 }
 
+/// A table with more columns is something else.
+pub(super) const MOST_COLUMNS: usize = 1_000;
+
+/// That a file has more columns than that.
+pub(super) fn too_wide(path: &std::path::Path) -> Error {
+    let hint = format!("at most {MOST_COLUMNS} columns are read; leave out what is not needed");
+    Error::unavailable(format!("`{}` has too many columns", path.display()), hint)
+}
+
 /// That a file is not what its name says.
 pub(super) fn broken(path: &std::path::Path, why: &dyn std::fmt::Display) -> Error {
     let why: String = why.to_string().chars().take(200).collect();

@@ -173,6 +173,9 @@ fn c01_f03_queries_reach_neither_code_nor_files_nor_variables_of_the_server() {
         "SELECT reflect2('a', 'length')",
         "SELECT in_file('a', '/etc/passwd')",
         "SELECT TRANSFORM (id) USING 'cat' AS (x) FROM things",
+        // Letters whose upper case, by which the server reads words, is an S or an I.
+        "SELECT TRANSFORM (id) U\u{17f}ING 'cat' AS (x STRING) FROM things",
+        "SELECT TRANSFORM (id) us\u{131}ng 'cat' AS (x STRING) FROM things",
         "SELECT TRANSFORM/**/(id) USING 'touch /tmp/querymend-attack' AS x FROM things",
         "SELECT * FROM (SELECT transform(id) using 'cat' AS x FROM things) AS t",
         "FROM things MAP id USING 'cat' AS x",
@@ -189,7 +192,7 @@ fn c01_f03_queries_reach_neither_code_nor_files_nor_variables_of_the_server() {
         // Spark itself would run these.
         assert_eq!(
             error.message.contains("through programs"),
-            sql.contains(" USING '") || sql.contains(" using '"),
+            sql.to_uppercase().contains(" USING '"),
             "{sql}: {error:?}"
         );
     }

@@ -46,6 +46,8 @@ pub(super) struct Line {
     frame: usize,
     outgoing: Vec<u8>,
     stop: Stop,
+    /// Since when the wait is known to be over.
+    told: Option<Instant>,
     patience: Duration,
 }
 
@@ -79,12 +81,13 @@ impl Line {
         };
         let stop = stop.clone();
         let (incoming, outgoing) = (Vec::new(), Vec::new());
-        Ok(Self { stream, framed: false, incoming, read: 0, frame: 0, outgoing, stop, patience: GREETING })
+        Ok(Self { stream, framed: false, incoming, read: 0, frame: 0, outgoing, stop, told: None, patience: GREETING })
     }
 
     /// From now on this is what ends the wait for an answer.
     pub(super) fn heed(&mut self, stop: &Stop) {
         self.stop = stop.clone();
+        self.told = None;
     }
 
     /// The server is the one that was looked for, and may take its time.
@@ -130,8 +133,11 @@ impl Line {
         self.incoming.resize(32 << 10, 0);
         self.read = 0;
         let begun = Instant::now();
-        let mut told: Option<Instant> = None;
         let length = loop {
+            // Also where something comes all the time, only never the end of it.
+            if self.stop.reason().is_some() && self.told.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+                break Err(io::Error::new(ErrorKind::TimedOut, GIVEN_UP));
+            }
             let received = match &mut self.stream {
                 Stream::Open(stream) => stream.read(&mut self.incoming),
                 Stream::Secret(stream) => stream.read(&mut self.incoming),
@@ -142,9 +148,6 @@ impl Line {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => break Err(error),
-            }
-            if self.stop.reason().is_some() && told.get_or_insert_with(Instant::now).elapsed() >= GRACE {
-                break Err(io::Error::new(ErrorKind::TimedOut, GIVEN_UP));
             }
             if begun.elapsed() >= self.patience {
                 break Err(io::Error::new(ErrorKind::TimedOut, "it says nothing"));

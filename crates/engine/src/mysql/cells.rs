@@ -29,7 +29,7 @@ pub(super) fn cell(value: Value, column: &Column) -> Cell {
         }
         // A TIME is a span, and may be longer than a day or negative.
         Value::Time(is_negative, days, hours, minutes, seconds, micros) => {
-            let (sign, hours) = (if is_negative { "-" } else { "" }, days * 24 + u32::from(hours));
+            let (sign, hours) = (if is_negative { "-" } else { "" }, u64::from(days) * 24 + u64::from(hours));
             Cell::Text(format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{}", fraction(micros)))
         }
         Value::Bytes(bytes) => from_bytes(bytes, column),

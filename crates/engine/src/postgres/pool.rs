@@ -36,9 +36,8 @@ const SETTINGS: &str = "SET default_transaction_read_only = on; SET lock_timeout
 const NOTICE_ABSENCE: &str = "SET client_connection_check_interval = 1000";
 
 /// Ends a query and forgets all that it did.
-const END: &str = "ROLLBACK";
-/// The same for a query that called something: locks that last as long as the connection are what a rollback does not undo.
-const END_OF_CALLS: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
+/// Locks that last as long as the connection are what a rollback does not undo.
+const END: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
 
 /// So many statements are kept on a connection, of at most so many bytes each.
 const KEPT_STATEMENTS: usize = 8;
@@ -65,8 +64,6 @@ pub(super) struct Link {
     spoilt: AtomicBool,
     /// Whether a statement was given a name.
     named: AtomicBool,
-    /// Whether something was called.
-    called: AtomicBool,
     /// Statements that the server has read already, the last one last: what is probed is run next, and what was asked once is often
     /// asked again.
     statements: Mutex<VecDeque<(String, Statement)>>,
@@ -141,7 +138,6 @@ impl Pool {
             kept: false,
             spoilt: AtomicBool::new(false),
             named: AtomicBool::new(false),
-            called: AtomicBool::new(false),
             statements: Mutex::new(VecDeque::new()),
             used: Instant::now(),
         })
@@ -152,11 +148,6 @@ impl Link {
     /// Not to be used again.
     pub fn spoil(&self) {
         self.spoilt.store(true, Ordering::Relaxed);
-    }
-
-    /// Something is run. Nothing is called in SQL without a parenthesis.
-    pub fn will_run(&self, sql: &str) {
-        self.called.fetch_or(sql.contains('('), Ordering::Relaxed);
     }
 
     /// What the server made of a query when it read it before.
@@ -199,8 +190,7 @@ impl Lent<'_> {
     /// after the other.
     pub fn give_back(mut self) {
         let Some(mut link) = self.link.take() else { return };
-        let end = if std::mem::take(link.called.get_mut()) { END_OF_CALLS } else { END };
-        let sent = link.client.batch_execute(end).now_or_never();
+        let sent = link.client.batch_execute(END).now_or_never();
         if std::mem::take(link.named.get_mut()) {
             // Only after the end: a transaction that failed forgets nothing.
             drop(link.client.batch_execute(&format!("DEALLOCATE {NAMED}")).now_or_never());

@@ -77,7 +77,7 @@ fn meaning(name: &str, sql: Option<&str>, said: &DbError) -> Error {
             "try again in a moment, or ask with fewer connections at once: `pool=` in the address",
             true,
         ),
-        code if is_going_away(said) || ["53", "58"].contains(&&code[..2]) => {
+        code if is_going_away(said) || code.get(..2).is_some_and(|class| ["53", "58"].contains(&class)) => {
             (format!("{name} cannot be read: {message}"), "try again in a moment; the server's log may say more", true)
         }
         _ if sql.is_none() => (format!("{name} cannot be read: {message}"), "the server's log may say more", false),

@@ -61,7 +61,6 @@ impl Step for Execution<'_> {
     type Outcome = Rows;
 
     async fn take(&self, link: &Link) -> Result<Rows, Failure> {
-        link.will_run(self.sql);
         if let Some(statement) = link.remembered(self.sql) {
             match self.run(link, &statement, Some(&self.opening(link))).await {
                 Err(Failure::Said(error)) if is_outdated(&error) => {
@@ -146,7 +145,7 @@ pub(super) async fn on_a_connection<S: Step>(
 async fn stopped(limits: &Limits, cancel: &Cancel) -> Error {
     let begun = Instant::now();
     loop {
-        let left = (limits.time + GRACE).saturating_sub(begun.elapsed());
+        let left = limits.time.saturating_add(GRACE).saturating_sub(begun.elapsed());
         tokio::time::sleep(LOOK.min(left)).await;
         if cancel.is_cancelled() {
             return Error::Cancelled;
@@ -227,7 +226,14 @@ impl Execution<'_> {
                     break;
                 }
                 let read = bytes.map_or(Some(Cell::Null), reader.read);
-                cells.push(read.ok_or_else(|| unreadable(&statement.columns()[i]))?);
+                let cell = read.ok_or_else(|| unreadable(&statement.columns()[i]))?;
+                // A few bytes may be a number of a hundred thousand digits.
+                if let Cell::Decimal(digits) = &cell
+                    && !taken.has_room(digits.len())
+                {
+                    break;
+                }
+                cells.push(cell);
             }
             if !taken.take(cells, readers.len()) {
                 end(self.pool, link, stream).await;

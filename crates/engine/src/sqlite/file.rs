@@ -199,6 +199,10 @@ fn says_wal(path: &Path, identity: (u64, u64)) -> io::Result<bool> {
     // A file that another one has replaced is closed, so that its space on disk is not kept.
     headers.retain(|header| header.path != path || header.identity == identity);
     let known = headers.iter().position(|header| header.path == path);
+    if known.is_none() {
+        // Nobody asks any more for those that are gone.
+        headers.retain(|header| header.path.exists());
+    }
     let i = match known {
         Some(i) => i,
         None if headers.len() == MOST_HEADERS => return Ok(false),

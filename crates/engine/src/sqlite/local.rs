@@ -98,17 +98,27 @@ fn fill(connection: &mut Connection, tables: &[(&Table, &Rows)]) -> rusqlite::Re
         bare.foreign_keys.retain(|k| tables.iter().any(|(t, _)| t.name.eq_ignore_ascii_case(&k.table)));
         bare.columns.retain(|c| rows.columns.iter().any(|r| r.eq_ignore_ascii_case(&c.name)));
         bare.columns.iter_mut().for_each(|c| c.nullable = true);
+        // A view may give rows twice, and two long numbers may be one float here: no row may be lost for a key. Those that hold
+        // are put on afterwards.
+        let keys: Vec<Vec<String>> = std::iter::once(std::mem::take(&mut bare.primary_key))
+            .chain(std::mem::take(&mut bare.unique))
+            .filter(|key| !key.is_empty() && key.iter().all(|name| bare.column(name).is_some()))
+            .collect();
         all.execute_batch("PRAGMA foreign_keys = OFF")?;
         all.execute_batch(&as_ddl(&bare, &dialect::SQLITE))?;
         let quoted = |name: &String| dialect::SQLITE.quoted(name);
         let names: Vec<String> = rows.columns.iter().map(quoted).collect();
         let holes = vec!["?"; names.len()].join(", ");
         let name = quoted(&bare.name);
-        // A view may give rows twice; whatever is taken for its key must not lose them.
-        let insert = format!("INSERT OR IGNORE INTO {name} ({}) VALUES ({holes})", names.join(", "));
+        let insert = format!("INSERT INTO {name} ({}) VALUES ({holes})", names.join(", "));
         let mut insert = all.prepare(&insert)?;
         for row in &rows.rows {
             insert.execute(params_from_iter(row.iter().map(value)))?;
+        }
+        for (i, key) in keys.iter().enumerate() {
+            let columns: Vec<String> = key.iter().map(quoted).collect();
+            let index = dialect::SQLITE.quoted(&format!("{} key {i}", bare.name));
+            all.execute_batch(&format!("CREATE UNIQUE INDEX {index} ON {name} ({})", columns.join(", "))).ok();
         }
     }
     all.commit()

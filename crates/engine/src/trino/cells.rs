@@ -31,12 +31,18 @@ pub(super) enum Kind {
 impl Kind {
     /// The kind of a column.
     pub fn of(column: &Column) -> Self {
-        if column.type_signature.is_object() { signature(&column.type_signature) } else { written(&column.kind) }
+        if column.type_signature.is_object() { signature(&column.type_signature) } else { written(&column.kind, 0) }
     }
 }
 
+/// Types that are nested deeper are given as the server writes them.
+const DEEPEST: usize = 64;
+
 /// A type as text: `array(row(a bigint, "b c" varchar(3)))`.
-fn written(text: &str) -> Kind {
+fn written(text: &str, depth: usize) -> Kind {
+    if depth > DEEPEST {
+        return Kind::Plain;
+    }
     let lower = text.trim().to_ascii_lowercase();
     let word = lower.split(['(', ' ']).next().unwrap_or_default();
     let within =
@@ -47,9 +53,9 @@ fn written(text: &str) -> Kind {
         "time" | "timestamp" => Kind::Moment,
         "varbinary" => Kind::Bytes,
         "json" => Kind::Json,
-        "array" => Kind::List(Box::new(within().first().map_or(Kind::Plain, |element| written(element)))),
-        "map" => Kind::Map(Box::new(within().get(1).map_or(Kind::Plain, |value| written(value)))),
-        "row" => Kind::Row(within().into_iter().map(field_written).collect()),
+        "array" => Kind::List(Box::new(within().first().map_or(Kind::Plain, |element| written(element, depth + 1)))),
+        "map" => Kind::Map(Box::new(within().get(1).map_or(Kind::Plain, |value| written(value, depth + 1)))),
+        "row" => Kind::Row(within().into_iter().map(|field| field_written(field, depth + 1)).collect()),
         _ => Kind::Plain,
     }
 }
@@ -74,24 +80,24 @@ fn parts(text: &str) -> Vec<&str> {
 }
 
 /// A field of a row: a name, which may be quoted, and a type; or a type alone.
-fn field_written(text: &str) -> (Option<String>, Kind) {
+fn field_written(text: &str, depth: usize) -> (Option<String>, Kind) {
     if let Some((name, kind)) = text.strip_prefix('"').and_then(|rest| rest.split_once("\" ")) {
-        return (Some(name.replace("\"\"", "\"")), written(kind));
+        return (Some(name.replace("\"\"", "\"")), written(kind, depth));
     }
     match text.split_once(' ') {
         // Types that have a blank in them.
         Some((word, _)) if word.contains('(') || ["timestamp", "time", "interval"].contains(&word) => {
-            (None, written(text))
+            (None, written(text, depth))
         }
-        Some((name, kind)) => (Some(name.to_string()), written(kind)),
-        None => (None, written(text)),
+        Some((name, kind)) => (Some(name.to_string()), written(kind, depth)),
+        None => (None, written(text, depth)),
     }
 }
 
 /// A type that was taken apart by the server; Presto writes those within rows as text.
 fn signature(signature: &Value) -> Kind {
     let Some(raw) = signature.get("rawType").and_then(Value::as_str) else {
-        return signature.as_str().map_or(Kind::Plain, written);
+        return signature.as_str().map_or(Kind::Plain, |text| written(text, 0));
     };
     let arguments = signature.get("arguments").and_then(Value::as_array);
     let within: Vec<&Value> = arguments.into_iter().flatten().filter_map(|argument| argument.get("value")).collect();
@@ -99,7 +105,7 @@ fn signature(signature: &Value) -> Kind {
         ("array", [element]) => Kind::List(Box::new(self::signature(element))),
         ("map", [_, value]) => Kind::Map(Box::new(self::signature(value))),
         ("row", fields) => Kind::Row(fields.iter().map(|field| field_of(field)).collect()),
-        _ => written(raw),
+        _ => written(raw, 0),
     }
 }
 
@@ -319,17 +325,20 @@ mod tests {
         let row = |fields: &[(&str, Kind)]| {
             Kind::Row(fields.iter().map(|(name, kind)| (Some((*name).to_string()), kind.clone())).collect())
         };
-        assert_eq!(written("DECIMAL(38, 2)"), Kind::Decimal);
-        assert_eq!(written("map(varchar(3), array(double))"), Kind::Map(Box::new(Kind::List(Box::new(Kind::Number)))));
+        assert_eq!(written("DECIMAL(38, 2)", 0), Kind::Decimal);
         assert_eq!(
-            written(r#"row(a timestamp(3) with time zone, "b, (c" array(row(d varbinary)))"#),
+            written("map(varchar(3), array(double))", 0),
+            Kind::Map(Box::new(Kind::List(Box::new(Kind::Number))))
+        );
+        assert_eq!(
+            written(r#"row(a timestamp(3) with time zone, "b, (c" array(row(d varbinary)))"#, 0),
             row(&[("a", Kind::Moment), ("b, (c", Kind::List(Box::new(row(&[("d", Kind::Bytes)]))))])
         );
         assert_eq!(
-            written("row(bigint, timestamp with time zone)"),
+            written("row(bigint, timestamp with time zone)", 0),
             Kind::Row(vec![(None, Kind::Number), (None, Kind::Moment)])
         );
-        let kind = written("row(a bigint, b array(varchar))");
+        let kind = written("row(a bigint, b array(varchar))", 0);
         let value = Value::String(r#"[ 1, "[ \"x y\", null ]" ]"#.into());
         assert_eq!(cell(value, &kind), Cell::Text(r#"{"a":1,"b":["x y",null]}"#.into()));
     }

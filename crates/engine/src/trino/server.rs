@@ -147,7 +147,7 @@ impl Server {
                 | StatusCode::SERVICE_UNAVAILABLE
                 | StatusCode::GATEWAY_TIMEOUT => {
                     let pause = pause(&headers);
-                    if begun.elapsed() + pause > PATIENCE {
+                    if begun.elapsed().saturating_add(pause) > PATIENCE {
                         return Err(refusal::busy(status, &self.settings));
                     }
                     tokio::time::sleep(pause).await;

@@ -21,15 +21,22 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 Some(name) => (&name.to_lowercase(), None, place, true, false),
                 None => continue,
             },
-            Hazard::Statement(_) | Hazard::Writes(..) | Hazard::Locks(_) | Hazard::BareTable(_) => continue,
+            // PostgreSQL calls a function that stands where a field could.
+            Hazard::Field(name, place) if dialect.name == "postgres" && !is_column(name, subject) => {
+                (name, None, place, false, false)
+            }
+            Hazard::Field(..) | Hazard::Statement(_) | Hazard::Writes(..) | Hazard::Locks(_) | Hazard::BareTable(_) => {
+                continue;
+            }
         };
         let listed = |list: &[String]| list.iter().any(|f| f.eq_ignore_ascii_case(name));
         // A function of that name in a schema of the users' own is another function.
         let own =
             schema.is_some_and(|s| !dialect.system_schemas.iter().any(|x| x.eq_ignore_ascii_case(s)) && s != "system");
-        let known = dialect.functions.get(name).filter(|f| called || f.table);
+        let field = matches!(hazard, Hazard::Field(..));
+        let known = dialect.functions.get(name).filter(|f| called || field || f.table);
         let allowed = listed(&context.policy.allow_functions) || context.schema.is_some_and(|s| s.has_function(name));
-        let reason = if called && context.policy.denies_function(name) {
+        let reason = if (called || field) && context.policy.denies_function(name) {
             "the policy denies it".to_string()
         } else if allowed {
             continue;
@@ -61,6 +68,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         }
         out.push(finding);
     }
+}
+
+/// Whether a table has a column of that name, which then is what is meant.
+fn is_column(name: &str, subject: &Subject<'_>) -> bool {
+    let tables = subject.context.schema.map_or(&[][..], |schema| schema.tables());
+    tables.iter().any(|table| table.column(name).is_some())
 }
 
 /// A function that other dialects have, and none calls dangerous: the query is wrong here, and no danger.

@@ -51,6 +51,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             }
             Hazard::CallsInFrom(..)
             | Hazard::Calls(..)
+            | Hazard::Field(..)
             | Hazard::Statement(_)
             | Hazard::Writes(..)
             | Hazard::Locks(_) => {}

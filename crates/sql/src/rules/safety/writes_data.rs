@@ -22,6 +22,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             }
             Hazard::Locks(_)
             | Hazard::Calls(..)
+            | Hazard::Field(..)
             | Hazard::CallsInFrom(..)
             | Hazard::Names(..)
             | Hazard::BareTable(_) => {}
