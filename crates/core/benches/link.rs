@@ -35,11 +35,11 @@ fn main() {
     let real = catalogue::spider(&data);
     let dev = catalogue::dev(&data, &real);
     let train = catalogue::train(&data, &real);
+    if std::env::args().any(|a| a == "alone") {
+        return alone(&data, &real, &dev, &train);
+    }
     let planted = real.len();
     let tables = catalogue::planted(real, 10_000, 20);
-    if std::env::args().any(|a| a == "alone") {
-        return alone(&data, tables, planted, &dev, &train);
-    }
     let columns: usize = tables.iter().map(|t| t.columns.len()).sum();
     println!(
         "{} tables ({planted} of Spider), {columns} columns; {} dev and {} other questions",
@@ -130,23 +130,41 @@ fn recall(data: &Path, schema: &Arc<Schema>, dev: &[Asked], train: &[Asked]) {
 }
 
 /// One database at a time, planted among generated tables alone: what a user meets who has one database in a large catalogue, and
-/// not 155 others that were asked about as well.
-fn alone(data: &Path, mut tables: Vec<Table>, planted: usize, dev: &[Asked], train: &[Asked]) {
-    let generated = tables.split_off(planted);
+/// not 155 others that were asked about as well. The generated ones are made of the words of all databases, the one that is asked
+/// about included, or of those of other databases.
+fn alone(data: &Path, real: &[Table], dev: &[Asked], train: &[Asked]) {
     let values = Values::read(data);
-    println!("| one database at a time | without values | with values that the question names |\n|---|---:|---:|");
-    for (name, set) in
-        [("dev", dev.iter().collect::<Vec<_>>()), ("train, every fifth", train.iter().step_by(5).collect())]
-    {
+    println!(
+        "| one database at a time, among tables made of | without values | with values that the question names |\n|---|---:|---:|"
+    );
+    let all = |_: &str| true;
+    let not_dev = |database: &str| !dev.iter().any(|q| q.database == database);
+    let held_out = |database: &str| catalogue::hash(database).is_multiple_of(2);
+    let not_held_out = |database: &str| !held_out(database);
+    let every = |of: &[Asked], which: &dyn Fn(&Asked) -> bool, step: usize| -> Vec<Asked> {
+        of.iter().filter(|q| which(q)).step_by(step).cloned().collect()
+    };
+    type Which<'w> = &'w dyn Fn(&str) -> bool;
+    let sets: [(&str, Vec<Asked>, Which<'_>); 5] = [
+        ("the same words: dev", every(dev, &|_| true, 1), &all),
+        ("the same words: train, every fifth", every(train, &|_| true, 5), &all),
+        ("others' words: dev", every(dev, &|_| true, 1), &not_dev),
+        ("others' words: train, weights' half, every fifth", every(train, &|q| !q.held_out, 5), &held_out),
+        ("others' words: train, held out, every fifth", every(train, &|q| q.held_out, 5), &not_held_out),
+    ];
+    for (name, set, makes) in sets {
+        let makers: Vec<Table> =
+            real.iter().filter(|table| makes(table.schema.as_deref().unwrap_or_default())).cloned().collect();
+        let count = makers.len();
+        let generated = catalogue::planted(makers, 10_000 + count, 20).split_off(count);
         let mut databases: Vec<&str> = set.iter().map(|q| q.database.as_str()).collect();
         databases.sort_unstable();
         databases.dedup();
         let (mut without, mut with) = (Vec::new(), Vec::new());
         for database in databases {
-            let mut all: Vec<Table> =
-                tables.iter().filter(|t| t.schema.as_deref() == Some(database)).chain(&generated).cloned().collect();
-            all.truncate(10_000);
-            let schema = Arc::new(Schema::new(all).expect("a schema"));
+            let own = real.iter().filter(|table| table.schema.as_deref() == Some(database));
+            let tables: Vec<Table> = own.chain(&generated).take(10_000).cloned().collect();
+            let schema = Arc::new(Schema::new(tables).expect("a schema"));
             let tables = Tables::new(schema, &SQLITE, &Policy::default());
             for q in set.iter().filter(|q| q.database == database) {
                 let rank = |hits: &[_]| {

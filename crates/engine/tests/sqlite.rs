@@ -73,7 +73,8 @@ async fn f03_files_that_are_no_database_are_explained() {
     assert_eq!((what.as_str(), hint.as_str()), ("there is no file `FILE`", "check the path; nothing is created"));
     assert_eq!(trouble(&within("no/such/folder.db")).await.0, "there is no file `FILE`");
     assert_eq!(trouble(Path::new(":memory:")).await.0, "there is no file `FILE`");
-    assert_eq!(trouble(Path::new("file:x.db?mode=rwc")).await.0, "there is no file `FILE`");
+    // No address that SQLite would understand: the name of a file, and there is none.
+    assert_eq!(trouble(Path::new("file:x.db?mode=rwc")).await.0, "there is no file or folder `x.db?mode=rwc`");
 
     assert_eq!(trouble(folder.path()).await.0, "`FILE` is a folder, not a database file");
     fs::write(within("b.db"), "").unwrap();

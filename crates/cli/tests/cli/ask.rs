@@ -149,9 +149,16 @@ fn f02_a_server_is_named_by_its_parts_and_the_dialect_must_fit() {
         assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{}", ended.stderr);
         ended.stderr
     };
-    let all = ["--db-host", "h", "--db-port", "8080", "--db-name", "shop", "--db-user", "me"];
-    let stderr = said(&[&["--dialect", "presto"], &all[..]].concat());
-    assert!(stderr.contains("there is no engine for `presto://` addresses") && stderr.contains("hint: "), "{stderr}");
+    // A port on which nobody listens.
+    let all = ["--db-host", "127.0.0.1", "--db-port", "1", "--db-user", "me"];
+    let named = ["--dialect", "presto", "--catalog", "hive", "--schema", "my shop"];
+    let stderr = said(&[&named[..], &all[..]].concat());
+    assert!(stderr.contains("presto://me@127.0.0.1:1/hive/my shop cannot be reached"), "{stderr}");
+    let stderr = said(&[&["--dialect", "datafusion"], &all[..]].concat());
+    assert!(
+        stderr.contains("there is no engine for `datafusion://` addresses") && stderr.contains("hint: "),
+        "{stderr}"
+    );
     assert!(said(&all).contains("--dialect"));
     assert!(said(&["--dialect", "sqlite", "--db-host", "h"]).contains("SQLite has no server"));
     assert!(said(&["--db", "shop.db", "--dialect", "sparksql"]).contains("speaks sqlite, not spark"));

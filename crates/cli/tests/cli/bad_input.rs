@@ -116,7 +116,8 @@ fn databases_that_are_none_are_errors() {
         (".", "`.` is a folder"),
         ("text.db", "is not a SQLite database"),
         ("", "no database was named"),
-        ("mysql://me:secret@host/db", "there is no engine for `mysql://`"),
+        ("oracle://me:secret@host/db", "there is no engine for `oracle://`"),
+        ("mysql://me:secret@127.0.0.1:1/db", "there is no MySQL server at 127.0.0.1:1"),
     ] {
         for command in [&["check", "--sql", "SELECT 1"][..], &["run", "--sql", "SELECT 1"], &["schema"]] {
             let ended = place.run(&[command, &["--db", db]].concat());

@@ -8,6 +8,7 @@ use querymend_sql::schema::{Column, ForeignKey, Table};
 use serde_json::Value;
 
 /// A question with the tables that its gold query reads.
+#[derive(Clone)]
 pub struct Asked {
     pub database: String,
     pub question: String,

@@ -58,6 +58,10 @@ pub(super) struct Source {
 pub(super) fn sources(path: &Path) -> Result<Vec<Source>, Error> {
     let shown = path.display();
     let unreadable = |error: std::io::Error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            let hint = "check the path; nothing is created";
+            return Error::unavailable(format!("there is no file or folder `{shown}`"), hint);
+        }
         Error::unavailable(format!("`{shown}` cannot be read: {error}"), "check the path and its permissions")
     };
     let mut paths = Vec::new();
@@ -136,6 +140,6 @@ mod tests {
     fn what_cannot_be_read_is_said_to_be() {
         let folder = tempfile::tempdir().unwrap();
         assert!(sources(folder.path()).unwrap_err().to_string().contains("nothing in"));
-        assert!(sources(&folder.path().join("none.csv")).unwrap_err().to_string().contains("cannot be read"));
+        assert!(sources(&folder.path().join("none.csv")).unwrap_err().to_string().contains("there is no file"));
     }
 }
