@@ -7,7 +7,8 @@ DIR of Spider: train_questions.csv (database, question, sql), database/NAME/NAME
 Writes train.json (the last message of each chat is learned) and eval.json (question, gold, the messages).
 
 Every training question comes once in each pass, but not always with the same surroundings: now and then with its tables in
-another order, or as a conversation in which a broken query is sent back.
+another order, with questions and queries of the same database before it (as memory gives them), with another dialect's name
+where the query is good for that one too, or as a conversation in which a broken query is sent back, some with advice.
 """
 import argparse
 import csv
@@ -19,7 +20,9 @@ import sqlite3
 import subprocess
 import time
 
-SYSTEM = "You translate questions into one SQLite query. Answer with SQL only."
+SYSTEM = "You translate questions into one {} query. Answer with SQL only."
+OTHERS = ["PostgreSQL", "MySQL", "Trino", "Spark SQL"]
+ONLY_SQLITE = re.compile(r"`|\|\||\b(strftime|julianday|datetime|date|time|instr|substr|ifnull|iif|total|group_concat|glob)\b\s*\(?", re.I)
 TOKEN = re.compile(r"'(?:[^']|'')*'|`[^`]*`|\"[^\"]*\"|[A-Za-z_][A-Za-z0-9_]*|\d+(?:\.\d+)?|<>|<=|>=|!=|\|\||\s+|.", re.S)
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 RESERVED = set("""add all alter and as asc between by case check column commit create cross default delete desc distinct drop else
@@ -74,6 +77,10 @@ def tidy(sql, spelling):
         if token.startswith("`"):
             word = spelling.get(token[1:-1].lower(), token[1:-1])
             out.append(name(word))
+        elif token.startswith('"') and len(token) > 1:
+            # SQLite reads a name in double quotes that nothing has as text. No other dialect does.
+            word = token[1:-1]
+            out.append(name(spelling[word.lower()]) if word.lower() in spelling else "'" + word.replace("'", "''") + "'")
         elif token.isspace():
             out.append(" ")
         else:
@@ -108,12 +115,47 @@ def broken(sql, database, rng):
     return None
 
 
-def prompt(database, question, rng=None):
+def portable(sql):
+    """Whether the query means the same elsewhere: nothing of SQLite's own, and what is selected beside aggregates is grouped by."""
+    if ONLY_SQLITE.search(sql):
+        return False
+    groups = re.findall(r"\bSELECT (.*?) FROM .*?GROUP BY (.*?)(?: HAVING| ORDER| LIMIT| EXCEPT| UNION| INTERSECT|\)|$)", sql, re.I | re.S)
+    if len(groups) != len(re.findall(r"\bGROUP BY\b", sql, re.I)):
+        return False
+    words = lambda text: {part.strip().lower() for part in text.split(",")}
+    return all(part in words(by) for selected, by in groups for part in words(selected) if "(" not in part)
+
+
+def advice(faults, given):
+    """What the product's rules advise about each broken query, in their words; None where it is not one of the common kinds."""
+    lines = [json.dumps({"id": i, "db": os.path.join("database", db, f"{db}.sqlite"), "sql": sql}) for i, (db, sql) in enumerate(faults)]
+    done = subprocess.run([given.bin, "check", "--batch", "-", "--root", given.spider], input="\n".join(lines) + "\n",
+                          capture_output=True, text=True, check=True)
+    out = [None] * len(faults)
+    for line in done.stdout.splitlines():
+        answer = json.loads(line)
+        errors = [f for f in answer.get("findings", []) if f["severity"] == "error"]
+        if len(errors) != 1:
+            continue
+        said, instead = errors[0]["message"], errors[0]["suggestion"]
+        if found := re.fullmatch(r"`.*` has no column `(.*)` \(`(.*)` has it\)", said):
+            out[answer["id"]] = f"{found[1]} is a column of {found[2]}: write {instead}."
+        elif found := re.fullmatch(r"`(.*)` has no column `(.*)` \(did you mean `(.*)`\?\)", said):
+            out[answer["id"]] = f"{found[2]} is not a column of {found[1]}; the nearest is {found[3]}."
+        elif found := re.fullmatch(r"no table of the query has a column `(.*)` \(did you mean `(.*)`\?\)", said):
+            out[answer["id"]] = f"There is no column {found[1]}; the nearest is {found[2]}."
+        elif found := re.fullmatch(r"there is no table `(.*)` \(did you mean `(.*)`\?\)", said):
+            out[answer["id"]] = f"There is no table {found[1]}; the nearest is {instead}."
+    return out
+
+
+def prompt(database, question, rng=None, dialect="SQLite", examples=()):
     tables = list(database.tables)
     if rng and rng.random() < 0.2:
         rng.shuffle(tables)
     text = "".join(tables).strip()
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": f"{text}\n\nQuestion: {question}"}]
+    before = "".join(f"Question: {asked}\n{sql}\n\n" for asked, sql in examples)
+    return [{"role": "system", "content": SYSTEM.format(dialect)}, {"role": "user", "content": f"{text}\n\n{before}Question: {question}"}]
 
 
 def main():
@@ -127,30 +169,46 @@ def main():
             known[db] = Database(given.bin, os.path.join(given.spider, "database", db, f"{db}.sqlite"))
         return known[db]
 
-    train, refused, turns = [], 0, 0
     with open(os.path.join(given.spider, "train_questions.csv"), newline="") as file:
         rows = list(csv.DictReader(file))
+    asked, refused = {}, 0
     for row in rows:
         db = database(row["database"])
         sql = tidy(row["sql"], db.spelling)
         if db.rows(sql)[0] is None:
             refused += 1
-            continue
-        for _ in range(given.passes):
-            chat = prompt(db, row["question"], rng)
-            fault = broken(sql, db, rng) if rng.random() < 0.12 else None
-            if fault:
-                turns += 1
-                chat += [{"role": "assistant", "content": fault[0]},
-                         {"role": "user", "content": f"The query failed: {fault[1]}.\nAnswer with the corrected query only."}]
-            train.append({"db": row["database"], "gold": sql, "messages": chat + [{"role": "assistant", "content": sql}]})
+        else:
+            asked.setdefault(row["database"], []).append((row["question"], sql))
+
+    train, faults, counts = [], [], {"with examples": 0, "other dialects": 0, "with advice": 0}
+    for name_of, pairs in asked.items():
+        db = database(name_of)
+        for question, sql in pairs:
+            others = [pair for pair in pairs if pair[0] != question]
+            for take in range(given.passes):
+                examples = rng.sample(others, min(len(others), rng.randint(1, 3))) if rng.random() < 0.15 else []
+                dialect = rng.choice(OTHERS) if rng.random() < 0.1 and portable(sql) else "SQLite"
+                counts["with examples"] += bool(examples)
+                counts["other dialects"] += dialect != "SQLite"
+                chat = prompt(db, question, rng, dialect, examples)
+                fault = broken(sql, db, rng) if dialect == "SQLite" and rng.random() < 0.12 else None
+                if fault:
+                    chat += [{"role": "assistant", "content": fault[0]}, {"role": "user", "content": f"The query failed: {fault[1]}.\n"}]
+                    faults.append((name_of, fault[0], chat[-1]))
+                train.append({"db": name_of, "take": take, "gold": sql, "messages": chat + [{"role": "assistant", "content": sql}]})
+    told = advice([(db, sql) for db, sql, _ in faults], given)
+    for (_, _, message), line in zip(faults, told):
+        if line and rng.random() < 0.5:
+            message["content"] += f"{line}\n"
+            counts["with advice"] += 1
+        message["content"] += "Answer with the corrected query only."
     json.dump(train, open(os.path.join(given.out, "train.json"), "w"))
     evaluation = []
     for question in json.load(open(os.path.join(given.spider, "questions_dev.json"))):
         db = database(question["db_id"])
         evaluation.append({"db": question["db_id"], "gold": question["gold"], "messages": prompt(db, question["question"])})
     json.dump(evaluation, open(os.path.join(given.out, "eval.json"), "w"))
-    print(json.dumps({"train": len(train), "of them corrections": turns, "refused": refused, "eval": len(evaluation)}))
+    print(json.dumps({"train": len(train), "corrections": len(faults), **counts, "refused": refused, "eval": len(evaluation)}))
 
 
 if __name__ == "__main__":

@@ -14,13 +14,16 @@ of a right and a wrong query besides: plain 65.5 %, with samples 63.1 %, with va
 differences of a point or two may be chance; none of it was a gain, and it is gone.
 """
 import collections
+import contextlib
 import json
 import math
+import multiprocessing
 import os
 import random
 import sqlite3
 import sys
 import time
+import zlib
 
 import torch
 from safetensors.torch import save_file
@@ -30,7 +33,10 @@ RANK = int(os.environ.get("RANK", "16"))
 RATE = float(os.environ.get("RATE", "2e-4"))
 PASSES = int(os.environ.get("PASSES", "1"))
 TOKENS = int(os.environ.get("TOKENS", "24000"))
-GREEDY = dict(do_sample=False, temperature=None, top_p=None, top_k=None)
+SECONDS = float(os.environ.get("SECONDS_B", "480"))
+RATE_B = float(os.environ.get("RATE_B", "5e-5"))
+ASKED, SAMPLES, MOST = 64, 8, 100
+DEVICE = os.environ.get("DEVICE", "cuda")
 PARTS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 START = time.time()
 
@@ -45,11 +51,24 @@ class Added(torch.nn.Module):
     def __init__(self, base, rank):
         super().__init__()
         self.base = base
-        self.down = torch.nn.Parameter(torch.randn(rank, base.in_features, device="cuda") / math.sqrt(base.in_features))
-        self.up = torch.nn.Parameter(torch.zeros(base.out_features, rank, device="cuda"))
+        self.down = torch.nn.Parameter(torch.randn(rank, base.in_features, device=DEVICE) / math.sqrt(base.in_features))
+        self.up = torch.nn.Parameter(torch.zeros(base.out_features, rank, device=DEVICE))
+
+        self.inside = None
 
     def forward(self, rows):
+        if self.inside is not None:
+            return self.base(rows)
         return self.base(rows) + 2.0 * ((rows @ self.down.to(rows.dtype).T) @ self.up.to(rows.dtype).T)
+
+
+    def merge(self):
+        """Puts the change into the matrix, for writing, which is twice as fast so."""
+        self.inside = self.base.weight.data
+        self.base.weight.data = (self.inside.float() + 2.0 * (self.up @ self.down)).to(self.inside.dtype)
+
+    def part(self):
+        self.base.weight.data, self.inside = self.inside, None
 
 
 class Learner:
@@ -63,7 +82,7 @@ class Learner:
             model.config.tie_word_embeddings = True
             model.tie_weights()
         model.hf_quantizer = None
-        self.model = model.cuda()
+        self.model = model.to(DEVICE)
         for parameter in model.parameters():
             parameter.requires_grad = False
         self.added = {}
@@ -98,13 +117,13 @@ class Learner:
             ids[i, :len(tokens)] = torch.tensor(tokens)
             learned[i, :len(tokens)] = torch.tensor(mask, dtype=torch.bool)
             seen[i, :len(tokens)] = 1
-        ids, learned, seen = ids.cuda(), learned.cuda(), seen.cuda()
+        ids, learned, seen = ids.to(DEVICE), learned.to(DEVICE), seen.to(DEVICE)
         hidden = self.model.model(input_ids=ids, attention_mask=seen, use_cache=False).last_hidden_state
         keep = learned[:, 1:]
         scores = self.model.lm_head(hidden[:, :-1][keep]).float()
         each = -torch.nn.functional.cross_entropy(scores, ids[:, 1:][keep], reduction="none")
         owner = keep.nonzero()[:, 0]
-        total = torch.zeros(len(rows), device="cuda").index_add(0, owner, each)
+        total = torch.zeros(len(rows), device=DEVICE).index_add(0, owner, each)
         return total, keep.sum(1)
 
     def batches(self, rows, seed, size=lambda row: len(row[0])):
@@ -153,20 +172,163 @@ class Learner:
 
         self.learn(steps, RATE, loss, until)
 
-    @torch.no_grad()
-    def answer(self, chats, size=128, **choice):
+    def asked(self, messages):
+        """Tokens of a chat up to where the answer begins."""
+        return self.encode(messages)[0] + self.tokens("<|im_start|>assistant\n", add_special_tokens=False).input_ids
+
+    @contextlib.contextmanager
+    def merged(self):
         self.model.eval()
-        self.tokens.padding_side = "left"
-        texts = ["".join(f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in chat) + "<|im_start|>assistant\n" for chat in chats]
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        out = [None] * len(texts)
-        for start in range(0, len(order), size):
-            picked = order[start:start + size]
-            batch = self.tokens([texts[i] for i in picked], return_tensors="pt", padding=True, add_special_tokens=False).to("cuda")
-            made = self.model.generate(**batch, max_new_tokens=120, eos_token_id=self.end, pad_token_id=self.end, repetition_penalty=1.0, use_cache=True, **choice)
-            for i, ids in zip(picked, made):
-                out[i] = self.tokens.decode(ids[batch.input_ids.shape[1]:], skip_special_tokens=True).strip()
+        with torch.no_grad():
+            for layer in self.added.values():
+                layer.merge()
+            yield
+            for layer in self.added.values():
+                layer.part()
+
+    def write(self, prompts, samples=1, most=MOST, chance=False):
+        """So many answers to each prompt, as lists of tokens. A prompt is read once, whatever is written after it."""
+        width = max(len(p) for p in prompts)
+        ids = torch.tensor([[self.end] * (width - len(p)) + p for p in prompts], device=DEVICE)
+        seen = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=DEVICE)
+        place = (seen.cumsum(1) - 1).clamp(min=0)
+        made = self.model.model(input_ids=ids, attention_mask=seen, position_ids=place, use_cache=True)
+        memory = made.past_key_values
+        memory.batch_repeat_interleave(samples)
+        scores = self.model.lm_head(made.last_hidden_state[:, -1]).repeat_interleave(samples, 0)
+        seen, place = seen.repeat_interleave(samples, 0), place[:, -1:].repeat_interleave(samples, 0)
+        count = len(prompts) * samples
+        written = torch.full((count, most), self.end, device=DEVICE)
+        rows = torch.arange(count, device=DEVICE)
+        going = torch.ones(count, dtype=torch.bool, device=DEVICE)
+        for step in range(most):
+            token = torch.multinomial(scores.float().softmax(-1), 1)[:, 0] if chance else scores.argmax(-1)
+            written[rows, step] = token
+            going = going & (token != self.end)
+            left = int(going.sum())
+            if not left:
+                break
+            # Rows that are over are let go when they are many; until then they write on, and it is not read.
+            if left < 0.7 * len(rows):
+                keep = going.nonzero()[:, 0]
+                rows, token, seen, place, going = rows[keep], token[keep], seen[keep], place[keep], going[keep]
+                memory.batch_select_indices(keep)
+            seen = torch.cat([seen, torch.ones_like(seen[:, :1])], 1)
+            place = place + 1
+            made = self.model.model(input_ids=token[:, None], attention_mask=seen, position_ids=place, past_key_values=memory, use_cache=True)
+            scores = self.model.lm_head(made.last_hidden_state[:, -1])
+        out = []
+        for row in written.tolist():
+            out.append(row[:row.index(self.end) + 1] if self.end in row else row)
         return out
+
+    def text(self, tokens):
+        return self.tokens.decode(tokens, skip_special_tokens=True).strip()
+
+    def answer(self, chats, size=128):
+        prompts = [self.asked(chat) for chat in chats]
+        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+        out = [None] * len(prompts)
+        with self.merged():
+            for start in range(0, len(order), size):
+                picked = order[start:start + size]
+                for i, tokens in zip(picked, self.write([prompts[i] for i in picked], most=120)):
+                    out[i] = self.text(tokens)
+        return out
+
+    def weighed(self, groups):
+        """Sum of weight times log probability over the answers of some prompts: [(prompt, [(answer, weight)])].
+
+        Each prompt is read once, with its answers one behind the other; an answer sees the prompt and itself."""
+        width = max(len(p) + sum(len(a) for a, _ in answers) for p, answers in groups)
+        width += -width % 8
+        ids = torch.full((len(groups), width), self.end)
+        place = torch.zeros((len(groups), width), dtype=torch.long)
+        part = torch.full((len(groups), width), -1)
+        owner, before, target, weight = [], [], [], []
+        for i, (prompt, answers) in enumerate(groups):
+            ids[i, :len(prompt)] = torch.tensor(prompt)
+            place[i, :len(prompt)] = torch.arange(len(prompt))
+            part[i, :len(prompt)] = 0
+            start = len(prompt)
+            for number, (answer, worth) in enumerate(answers):
+                end = start + len(answer)
+                ids[i, start:end] = torch.tensor(answer)
+                place[i, start:end] = len(prompt) + torch.arange(len(answer))
+                part[i, start:end] = number + 1
+                owner += [i] * len(answer)
+                before += [len(prompt) - 1] + list(range(start, end - 1))
+                target += answer
+                weight += [worth] * len(answer)
+                start = end
+        ids, place, part = ids.to(DEVICE), place.to(DEVICE), part.to(DEVICE)
+        earlier = torch.ones((width, width), dtype=torch.bool, device=DEVICE).tril()
+        sees = (((part[:, None, :] == 0) & (part[:, :, None] >= 0)) | (part[:, None, :] == part[:, :, None])) & earlier
+        hidden = self.model.model(input_ids=ids, attention_mask=sees[:, None], position_ids=place, use_cache=False).last_hidden_state
+        scores = self.model.lm_head(hidden[owner, before]).float()
+        each = -torch.nn.functional.cross_entropy(scores, torch.tensor(target, device=DEVICE), reduction="none")
+        return (each * torch.tensor(weight, device=DEVICE)).sum()
+
+    def reinforce(self, chats, golds, pool, seconds, moments):
+        """Learns from what its own queries return: better than the other queries to the same question, or worse.
+
+        `moments` is called every so often. Half of the questions are about databases that were hardly learned by heart."""
+        ready = [c for c in chats if golds.get((c["db"], c["gold"])) and len(c["messages"]) == 3 and "SQLite" in c["messages"][0]["content"]]
+        ready = [c for c in ready if len(self.encode(c["messages"])[0]) < 1400]
+        piles = [[c for c in ready if spared(c["db"])], [c for c in ready if not spared(c["db"])]]
+        say("to reinforce on", [len(pile) for pile in piles])
+        rng = random.Random(11)
+        optimiser = torch.optim.AdamW(self.parameters, lr=RATE_B, weight_decay=0.0, betas=(0.9, 0.99))
+        begun, told, step, seen = time.time(), 0, 0, []
+        while (passed := time.time() - begun) < seconds:
+            for group in optimiser.param_groups:
+                group["lr"] = RATE_B * min(1, (step + 1) / 5) * min(1, max(0.1, (1 - passed / seconds) / 0.4))
+            picked = [c for pile in piles for c in rng.sample(pile, min(len(pile), ASKED // 2))]
+            prompts = [self.asked(c["messages"][:-1]) for c in picked]
+            clock = time.time()
+            with self.merged():
+                answers = self.write(prompts, SAMPLES, chance=True)
+            wrote = time.time() - clock
+            owners = [c for c in picked for _ in range(SAMPLES)]
+            jobs = list(dict.fromkeys((self.folder, c["db"], self.text(a), 1) for c, a in zip(owners, answers)))
+            found = dict(zip(jobs, pool.starmap(rows_of, jobs, chunksize=4)))
+            ran = time.time() - clock - wrote
+            groups = []
+            for i, chat in enumerate(picked):
+                mine = answers[i * SAMPLES:(i + 1) * SAMPLES]
+                rows = [found[(self.folder, chat["db"], self.text(a), 1)] for a in mine]
+                rewards = [0.0 if r is None else 1.0 if r == golds[(chat["db"], chat["gold"])] else 0.1 for r in rows]
+                mean = sum(rewards) / SAMPLES
+                seen.append((spared(chat["db"]), mean, sum(r is None for r in rows) / SAMPLES, sum(r == 1.0 for r in rewards) / SAMPLES))
+                if max(rewards) > min(rewards):
+                    worth = collections.Counter()
+                    for a, reward in zip(mine, rewards):
+                        worth[tuple(a)] += reward - mean
+                    groups.append((prompts[i], [(list(a), w) for a, w in worth.items()]))
+            groups.sort(key=lambda g: len(g[0]) + sum(len(a) for a, _ in g[1]))
+            batch = []
+            self.model.train()
+            for number, group in enumerate(groups):
+                batch.append(group)
+                following = groups[number + 1] if number + 1 < len(groups) else None
+                size = len(following[0]) + sum(len(a) for a, _ in following[1]) if following else 0
+                if not following or (len(batch) + 1) * size > TOKENS:
+                    (-self.weighed(batch) / (64 * ASKED * SAMPLES)).backward()
+                    batch = []
+            norm = torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+            if groups and torch.isfinite(norm):
+                optimiser.step()
+            optimiser.zero_grad()
+            step += 1
+            if step % 10 == 0 or step < 4:
+                mean = lambda place, of: round(sum(s[place] for s in seen if s[0] == of) / max(1, sum(s[0] == of for s in seen)), 3)
+                say("reinforce", step, "reward", mean(1, True), mean(1, False), "right", mean(3, True), mean(3, False), "fails", mean(2, True), mean(2, False),
+                    "groups", len(groups), "norm", float(norm), "seconds", [round(x, 1) for x in (wrote, ran, time.time() - clock - wrote - ran)])
+                seen = []
+            if passed > (told + 1) * 200:
+                told += 1
+                moments(f"b{told}")
+        say("steps", step)
 
     def save(self, path):
         """As bytes with a scale for each row. The model goes on with what was written, so that it is scored as it will be used."""
@@ -182,13 +344,18 @@ class Learner:
         save_file(tensors, path)
 
 
+def spared(db):
+    """A quarter of the databases is shown once only in the first part, so that there are questions left to be wrong about."""
+    return zlib.crc32(db.encode()) % 4 == 0
+
+
 def rows_of(folder, db, sql, seconds=3):
     connection = sqlite3.connect(f"file:{folder}/db/{db}.sqlite?mode=ro&immutable=1", uri=True)
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     end = time.monotonic() + seconds
     connection.set_progress_handler(lambda: 1 if time.monotonic() > end else 0, 20000)
     try:
-        rows = connection.execute(sql).fetchmany(20000)
+        rows = connection.execute(sql).fetchmany(8000)
     except (sqlite3.Error, sqlite3.Warning, ValueError):
         return None
     finally:
@@ -199,7 +366,7 @@ def rows_of(folder, db, sql, seconds=3):
 
 def score(learner, path):
     chats = json.load(open(f"{learner.folder}/eval.json"))
-    answers = learner.answer([c["messages"] for c in chats], **GREEDY)
+    answers = learner.answer([c["messages"] for c in chats])
     right = failed = 0
     kept = []
     for chat, sql in zip(chats, answers):
@@ -213,10 +380,23 @@ def score(learner, path):
 
 def main(folder, out):
     os.makedirs(out, exist_ok=True)
+    # The pool is made before the GPU is touched, since a process that has touched it cannot be split.
+    pool = multiprocessing.get_context("fork").Pool(int(os.environ.get("POOL", "4")))
+    chats = json.load(open(f"{folder}/train.json"))
+    asked = list(dict.fromkeys((c["db"], c["gold"]) for c in chats))
+    golds = pool.starmap_async(rows_of, [(folder, db, gold, 1) for db, gold in asked], chunksize=16)
     learner = Learner(folder)
-    learner.learn_right(json.load(open(f"{folder}/train.json")), PASSES)
-    learner.save(f"{out}/adapter.safetensors")
-    score(learner, f"{out}/scored.json")
+
+    def keep(name):
+        learner.save(f"{out}/adapter_{name}.part")
+        os.replace(f"{out}/adapter_{name}.part", f"{out}/adapter_{name}.safetensors")
+        score(learner, f"{out}/scored_{name}.json")
+
+    learner.learn_right([c for c in chats if c["take"] == 0 or not spared(c["db"])], PASSES)
+    keep("a")
+    learner.reinforce(chats, dict(zip(asked, golds.get())), pool, SECONDS, keep)
+    keep("b")
+    say("done")
 
 
 if __name__ == "__main__":

@@ -75,6 +75,8 @@ pub struct Config {
     /// How many drafts a model in this process writes at once; the answer that most of them agree on is taken: 1 to 16.
     #[serde(deserialize_with = "range::candidates")]
     pub candidates: Option<u32>,
+    /// Whether a model in this process can only write names of tables and columns that exist.
+    pub real_names: bool,
     /// A file with more models' providers.
     pub providers: Option<PathBuf>,
     /// A file with more models that can be pulled and run on this machine.
@@ -102,6 +104,7 @@ impl Default for Config {
             prompt: "standard".to_owned(),
             temperature: 0.0,
             candidates: None,
+            real_names: false,
             providers: None,
             models: None,
             memory: MemorySection::default(),

@@ -17,6 +17,7 @@ pub use pack::Packing;
 
 use index::Index;
 use querymend_sql::schema::{Schema, Table, as_ddl};
+use querymend_model::Names;
 use querymend_sql::{Dialect, Policy};
 
 /// The tables that a model is shown.
@@ -42,6 +43,7 @@ pub struct Tables {
     /// The length of all texts.
     bytes: usize,
     index: OnceLock<Index>,
+    names: OnceLock<Arc<Names>>,
 }
 
 impl Default for Tables {
@@ -85,7 +87,7 @@ impl Tables {
             whole.text.push_str(text);
         }
         whole.text.truncate(whole.text.trim_end().len());
-        Self { schema, dialect, readable, whole, bytes, index: OnceLock::new() }
+        Self { schema, dialect, readable, whole, bytes, index: OnceLock::new(), names: OnceLock::new() }
     }
 
     /// All of them, as queries are held against.
@@ -116,6 +118,18 @@ impl Tables {
         let index = self.index();
         let ranked = index.ranked(&index.asked(question, hits, weights), weights, most);
         ranked.into_iter().map(|(at, score)| (self.table(at), score)).collect()
+    }
+
+    /// The names that a query may use, for models that can be held to them.
+    pub fn names(&self) -> Arc<Names> {
+        let names = || {
+            let tables = self.tables();
+            let schemas = tables.iter().filter_map(|table| Some((table.schema.as_deref()?, Vec::new())));
+            let columns = |table: &&Table| table.columns.iter().map(|column| column.name.clone()).collect();
+            let known = tables.iter().map(|table| (table.name.as_str(), columns(table)));
+            Arc::new(Names::new(schemas.chain(known)))
+        };
+        Arc::clone(self.names.get_or_init(names))
     }
 
     /// How many bytes the index of words takes, nearly. It is made if it is not there yet.

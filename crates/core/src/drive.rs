@@ -239,6 +239,9 @@ impl Driver<'_> {
             Step::Complete { messages, temperature, sql, more } => {
                 let mut request = Request::new(messages.clone()).temperature(*temperature);
                 (request.sql, request.more) = (*sql, *more);
+                // Rows that were fetched lie in tables of their own.
+                let known = self.tables.get().filter(|_| self.querymend.config.real_names && self.local.is_none());
+                request.names = known.map(|tables| tables.names());
                 Outcome::Completed(self.complete(request, left, tell).await)
             }
             Step::Weigh(queries) => Outcome::Weighed(self.weigh(queries, left).await),

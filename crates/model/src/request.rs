@@ -53,11 +53,13 @@ pub struct Names {
 impl Names {
     /// From tables with their columns.
     pub fn new<T: AsRef<str>, C: AsRef<str>>(tables: impl IntoIterator<Item = (T, Vec<C>)>) -> Self {
-        let lower = |(table, columns): (T, Vec<C>)| {
-            let columns = columns.iter().map(|column| column.as_ref().to_lowercase()).collect();
-            (table.as_ref().to_lowercase(), columns)
-        };
-        Self { tables: tables.into_iter().map(lower).collect() }
+        let mut known: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (table, columns) in tables {
+            // Two schemas may have a table of the same name: it has the columns of both.
+            let all = known.entry(table.as_ref().to_lowercase()).or_default();
+            all.extend(columns.iter().map(|column| column.as_ref().to_lowercase()));
+        }
+        Self { tables: known }
     }
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = &str> {
