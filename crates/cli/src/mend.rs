@@ -2,14 +2,12 @@
 
 use std::cell::RefCell;
 
+use querymend::correct::{Circumstances, told};
 use querymend_engine::{Cancel, Engine, Error, Limits, open};
-use querymend_sql::{
-    Applicability, Approved, Context, EngineError, Finding, Repair, Request, Severity, Status, classify, repair, review,
-};
+use querymend_sql::{Applicability, Approved, Context, EngineError, Repair, Request, classify, repair};
 use tokio::runtime::Runtime;
 
 use crate::failure::Failure;
-use crate::refusal;
 
 /// A query that failed, or may fail.
 pub struct Broken<'b> {
@@ -115,50 +113,12 @@ pub fn mend(broken: &Broken<'_>, judge: Option<&Judge<'_>>) -> Result<Repair, Fa
     let request = Request { text, context, question, apply, error: classified.as_ref() };
     let judge = judge.filter(|judge| judge.speaks(&context));
     let asked = judge.map(|judge| Asked { judge, trouble: RefCell::default(), refusals: RefCell::default() });
-    let mut mended = repair(&request, asked.as_ref().map(|a| a as &dyn querymend_sql::Judge));
+    let mended = repair(&request, asked.as_ref().map(|a| a as &dyn querymend_sql::Judge));
     let (trouble, refusals) = asked.map(|a| (a.trouble, a.refusals)).unwrap_or_default();
     if let Some(error) = trouble.take() {
         return Err(error.into());
     }
-    // Of a query that runs by a guess, its findings say so.
-    let guessed = mended.status == Status::GaveUp && mended.applied.iter().any(|a| a.applicability > apply);
-    if !guessed && !mended.applied.is_empty() && !mended.findings.is_empty() {
-        // The findings of the search may speak of a text that still had its wrapping and comments.
-        mended.findings = review(&mended.sql, &Context { question, ..context }).findings;
-    }
-    let unexplained = !mended.findings.iter().any(|f| f.severity == Severity::Error);
-    match mended.status {
-        Status::GaveUp if unexplained => {
-            // The review sees no fault, so the database's own words must say what is left.
-            let refusals = refusals.borrow();
-            let of_this = refusals.iter().rfind(|(sql, _)| *sql == mended.sql).or(refusals.last());
-            mended.findings.extend(of_this.map(|(sql, said)| {
-                // Its place only fits where the text that it was sent is the text that is given back.
-                let position = said.position.filter(|_| mended.sql.starts_with(sql));
-                refusal::finding(&EngineError { position, ..said.clone() }, sql, context.dialect)
-            }));
-        }
-        Status::Untouched if judge.is_none() => {
-            // The database refused the query, and nobody is here who could say that it was wrong.
-            if let Some(error) = error {
-                mended.status = Status::GaveUp;
-                mended.findings.push(said(error, &context));
-            }
-        }
-        _ => {}
-    }
-    Ok(mended)
-}
-
-/// The words of a database that the user passed on, as a finding.
-fn said(error: &str, context: &Context<'_>) -> Finding {
-    let said = EngineError { message: error.to_string(), ..EngineError::default() };
-    refusal::finding(&said, "", context.dialect)
-}
-
-/// The question and what is known about it, as one text.
-pub fn words(question: Option<&str>, evidence: Option<&str>) -> Option<String> {
-    let words: Vec<&str> =
-        [question, evidence].into_iter().flatten().map(str::trim).filter(|w| !w.is_empty()).collect();
-    (!words.is_empty()).then(|| words.join(" "))
+    let refused = refusals.take();
+    let about = Circumstances { context, question, error, apply, judged: judge.is_some(), refused: &refused };
+    Ok(told(mended, &about))
 }

@@ -3,7 +3,7 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use querymend_sql::{Extracted, Finding, Severity};
 
-use crate::lines::Lines;
+use querymend::lines::Lines;
 
 /// Nobody reads more; the others come back when these are mended. JSON and SARIF have them all.
 const MOST_FINDINGS: usize = 100;

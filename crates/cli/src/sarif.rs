@@ -3,7 +3,7 @@
 use querymend_sql::{Edit, Finding, Review, Rule, Severity, Span};
 use serde_json::{Value, json};
 
-use crate::lines::Lines;
+use querymend::lines::Lines;
 
 /// A log with one run. Only the rules that found something are described.
 pub fn log(name: &str, review: &Review) -> Value {

@@ -16,8 +16,8 @@ pub use link::{ValueHit, Weights};
 pub use pack::Packing;
 
 use index::Index;
-use querymend_sql::schema::{Schema, Table, as_ddl};
 use querymend_model::Names;
+use querymend_sql::schema::{Schema, Table, as_ddl};
 use querymend_sql::{Dialect, Policy};
 
 /// The tables that a model is shown.

@@ -1,236 +1,63 @@
 //! Carries out the steps of a run: the only place that waits. It never chooses.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use querymend_engine::sqlite::Local;
 use querymend_engine::{Engine, Error as EngineTrouble, Limits};
-use querymend_model::{Error as ModelTrouble, Model, Request, Stopped};
+use querymend_model::{Model, Request, Stopped};
 use querymend_sql::schema::{Schema, Table};
 use querymend_sql::{
-    Applicability, Approved, Cell, Context, EngineError, Next, Policy, Repair, Request as Mending, Rows, Search,
-    Stated, Without, classify, review,
+    Applicability, Approved, Cell, Context, EngineError, Next, Repair, Request as Mending, Rows, Search, Stated,
+    Without, classify, review,
 };
 use tokio::sync::OnceCell;
 
-use crate::config::Config;
 use crate::context::Tables;
-use crate::event::{Answer, Cost, Event, Problem, ProblemCode};
-use crate::guard::{Breakers, GuardedEngine, GuardedModel, Open};
-use crate::known::Known;
-use crate::memory::{self, Memory, Recalled};
-use crate::prompts;
-use crate::records::ErrorRecords;
-use crate::run::{Ask, Draft, Gathered, Hindrance, Outcome, Run, Settings, Step, is_empty};
-use crate::session::Session;
-use crate::trace;
+use crate::event::{Cost, Event};
+use crate::memory::Recalled;
+use crate::querymend::{Cancel, Querymend};
+use crate::run::{Draft, Gathered, Hindrance, Outcome, Step, is_empty};
+use crate::trouble::{engine_trouble, model_trouble};
 
 /// Values that a model is shown of a column.
 const SHOWN_VALUES: usize = 12;
 /// Rows that are fetched of each table for an analysis that runs here.
 const FETCHED_ROWS: usize = 50_000;
-/// Bytes of schema text where nothing is known about the model's window: about 6,000 tokens.
-const SCHEMA_BYTES: usize = 24_000;
 
-/// Stops a question from elsewhere. Clones share one flag.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel {
-    engine: querymend_engine::Cancel,
-    model: querymend_model::Cancel,
-}
-
-impl Cancel {
-    /// One that is not cancelled.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Stops every question that holds a clone of this one.
-    pub fn cancel(&self) {
-        self.engine.cancel();
-        self.model.cancel();
-    }
-
-    /// Whether [`Cancel::cancel`] was called.
-    pub fn is_cancelled(&self) -> bool {
-        self.engine.is_cancelled()
-    }
-}
-
-/// A database, a model and a way of using them. Cheap to share; everything in it may be used from many threads at once.
-pub struct Querymend {
-    engine: GuardedEngine,
-    model: GuardedModel,
-    config: Config,
-    breakers: Arc<Breakers>,
-    records: ErrorRecords,
-    policy: Arc<Policy>,
-    known: Known,
-    memory: Option<Memory>,
-}
-
-impl Querymend {
-    /// Puts a database and a model behind circuit breakers.
-    pub fn new(engine: Arc<dyn Engine>, model: Arc<dyn Model>, config: Config) -> Self {
-        let breakers = Arc::new(Breakers::new(config.circuit_breaker));
-        Self::guarded(engine, model, config, breakers)
-    }
-
-    /// The same with breakers that others share: a model that several databases are asked with is one tool.
-    pub fn guarded(engine: Arc<dyn Engine>, model: Arc<dyn Model>, config: Config, breakers: Arc<Breakers>) -> Self {
-        let policy = Arc::new(config.policy.clone());
-        let known = Known::new(Arc::clone(&engine), Arc::clone(&policy), config.values.clone(), config.schema_age);
-        Self {
-            known,
-            engine: breakers.engine(engine),
-            model: breakers.model(model),
-            config,
-            breakers,
-            records: ErrorRecords::default(),
-            policy,
-            memory: None,
-        }
-    }
-
-    /// With a memory of what was asked before.
-    pub fn with_memory(mut self, memory: Memory) -> Self {
-        self.memory = Some(memory);
-        self
-    }
-
-    /// What is remembered of the database, where anything is.
-    pub fn memory(&self) -> Option<&Memory> {
-        self.memory.as_ref()
-    }
-
-    /// How it is set.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// The circuit breakers of the database and the model.
-    pub fn breakers(&self) -> &Breakers {
-        &self.breakers
-    }
-
-    /// What went wrong in each conversation.
-    pub fn records(&self) -> &ErrorRecords {
-        &self.records
-    }
-
-    /// The tables. They are read once, and again when they have become old or the database has proved them wrong.
-    pub async fn schema(&self) -> Result<Arc<Schema>, EngineTrouble> {
-        self.tables().await.map(|tables| Arc::clone(tables.schema()))
-    }
-
-    async fn tables(&self) -> Result<Arc<Tables>, EngineTrouble> {
-        self.known.tables(&self.engine).await
-    }
-
-    /// Waits until the values of the database are read. No question needs to: it is for those who want the same answer every
-    /// time, as an evaluation does.
-    pub async fn learned(&self) {
-        if self.tables().await.is_ok() {
-            self.known.learned().await;
-        }
-    }
-
-    /// Begins a conversation.
-    pub fn session(&self) -> Session<'_> {
-        Session::new(self)
-    }
-
-    /// Answers one question.
-    pub async fn ask(&self, question: &str) -> Answer {
-        let ask = Ask { question: question.to_string(), ..Ask::default() };
-        self.ask_with(ask, &mut |_| {}, &Cancel::new()).await
-    }
-
-    /// Answers one question, and tells what happens on the way.
-    pub async fn ask_with(&self, ask: Ask, tell: &mut (dyn FnMut(&Event) + Send), cancel: &Cancel) -> Answer {
-        let settings = self.settings();
-        tell(&Event::Started {
-            trace_id: settings.trace_id.clone(),
-            question: prompts::clipped(&ask.question, 10_000).to_string(),
-            database: self.engine.name().to_string(),
-            model: self.model.name().to_string(),
-            dialect: settings.dialect.name,
-            max_attempts: settings.budget.max_attempts,
-        });
-        let began = Instant::now();
-        // The words of the question, and what is known besides it, tell candidates apart.
-        let words = format!("{} {}", ask.question, ask.evidence.as_deref().unwrap_or_default());
-        let alone = ask.earlier.is_empty() || !memory::refers_back(&ask.question);
-        let question = ask.question.clone();
-        let mut driver =
-            Driver { querymend: self, question, alone, words, tables: OnceCell::new(), local: None, cancel };
-        let budget = settings.budget.clone();
-        let mut run = Run::new(ask, settings);
-        loop {
-            run.events().iter().for_each(&mut *tell);
-            if let Some(answer) = run.take_answer() {
-                if let Some(memory) = &self.memory
-                    && let Err(error) = memory.note(&answer, run.stale()).await
-                {
-                    tracing::warn!("memory cannot be written: {error}");
-                }
-                return answer;
-            }
-            let left = budget.time_left(began.elapsed());
-            let outcome = driver.carry_out(run.step(), left, tell).await;
-            run.feed(outcome, began.elapsed());
-        }
-    }
-
-    /// Says in a sentence or two what the rows of an answer say. There is nothing to say where there are none.
-    pub async fn summarise(&self, answer: &Answer, cancel: &Cancel) -> Result<Option<String>, Problem> {
-        let Some(rows) = &answer.rows else { return Ok(None) };
-        let messages = prompts::summarise(&answer.question, &prompts::rows(rows));
-        let request = Request::new(messages).temperature(self.config.temperature);
-        let reply = self.model.complete(&request, &mut |_| {}, &cancel.model).await;
-        match reply.map_err(|error| model_trouble(&error)) {
-            Ok(reply) => Ok(Some(reply.text.trim().to_string()).filter(|text| !text.is_empty())),
-            Err(Hindrance::Gone(problem) | Hindrance::TooLong(problem)) => Err(problem),
-            // Nobody waits for it any more.
-            Err(_) => Ok(None),
-        }
-    }
-
-    fn settings(&self) -> Settings {
-        let correction = &self.config.self_correction;
-        let window = self.model.limits().context;
-        Settings {
-            trace_id: trace::id(),
-            dialect: self.engine.dialect(),
-            policy: Arc::clone(&self.policy),
-            budget: self.config.budget(),
-            retry: self.config.retry_policy.clone(),
-            correction: correction.enabled,
-            preflight: correction.preflight_validation,
-            fallback: correction.fallback,
-            ask_user: correction.ask_user,
-            variant: prompts::variant(&self.config.prompt).unwrap_or(&prompts::VARIANTS[0]),
-            temperature: self.config.temperature,
-            // Two thirds of the window, at some three bytes a token of DDL.
-            more: self.config.candidates.unwrap_or(self.model.limits().candidates).saturating_sub(1),
-            schema_bytes: window.map_or(SCHEMA_BYTES, |tokens| tokens as usize * 2),
-        }
-    }
-}
-
-struct Driver<'d> {
+/// Carries out the steps of one question.
+pub(crate) struct Driver<'d> {
     querymend: &'d Querymend,
     question: String,
     /// The question can be understood without those before it.
     alone: bool,
+    /// The words of the question, and what is known besides it: they tell candidates apart.
     words: String,
     tables: OnceCell<Arc<Tables>>,
     local: Option<Local>,
     cancel: &'d Cancel,
 }
 
-impl Driver<'_> {
-    async fn carry_out(&mut self, step: &Step, left: Duration, tell: &mut (dyn FnMut(&Event) + Send)) -> Outcome {
+impl<'d> Driver<'d> {
+    /// For one question.
+    pub(crate) fn new(
+        querymend: &'d Querymend,
+        question: &str,
+        alone: bool,
+        words: String,
+        cancel: &'d Cancel,
+    ) -> Self {
+        let question = question.to_string();
+        Self { querymend, question, alone, words, tables: OnceCell::new(), local: None, cancel }
+    }
+
+    /// Does what a run wants next.
+    pub(crate) async fn carry_out(
+        &mut self,
+        step: &Step,
+        left: Duration,
+        tell: &mut (dyn FnMut(&Event) + Send),
+    ) -> Outcome {
         if self.cancel.is_cancelled() {
             return self.cancelled(step);
         }
@@ -245,7 +72,10 @@ impl Driver<'_> {
                 Outcome::Completed(self.complete(request, left, tell).await)
             }
             Step::Weigh(queries) => Outcome::Weighed(self.weigh(queries, left).await),
-            Step::Mend { text, error } => Outcome::Mended(self.mend(text, error.as_ref()).await),
+            Step::Mend { text, error } => {
+                let mended = self.mend(text, error.as_ref(), Applicability::Likely, false, &mut Vec::new()).await;
+                Outcome::Mended(mended)
+            }
             Step::Execute(query) => {
                 let mut limits = self.querymend.config.limits();
                 limits.time = limits.time.min(left.max(Duration::from_millis(1)));
@@ -326,7 +156,15 @@ impl Driver<'_> {
         Ok(rows)
     }
 
-    async fn mend(&self, text: &str, error: Option<&EngineError>) -> Result<Repair, Hindrance> {
+    /// Mends a query with the database as judge, if need be by guesses that are shown and not taken for right. What the database refused on the way is added to `refused`.
+    pub(crate) async fn mend(
+        &self,
+        text: &str,
+        error: Option<&EngineError>,
+        apply: Applicability,
+        guesses: bool,
+        refused: &mut Vec<(String, EngineError)>,
+    ) -> Result<Repair, Hindrance> {
         let engine = self.engine();
         let schema = self.schema().await.map_err(engine_trouble)?;
         let context = Context {
@@ -337,13 +175,18 @@ impl Driver<'_> {
         };
         let question = Some(self.words.as_str());
         let said = error.map(|error| classify(engine.dialect(), error));
-        let apply = Applicability::Likely;
         let mut search = Search::new(Mending { text, context, question, apply, error: said.as_ref() }, true);
+        if guesses {
+            search = search.with_guesses();
+        }
         loop {
             match search.next() {
                 Next::Runs(query) => match engine.probe(&query).await {
                     Ok(()) => search.runs(Ok(())),
-                    Err(EngineTrouble::Rejected(said)) => search.runs(Err(said)),
+                    Err(EngineTrouble::Rejected(said)) => {
+                        refused.push((query.sql().to_string(), said.clone()));
+                        search.runs(Err(said));
+                    }
                     Err(error) => return Err(engine_trouble(error)),
                 },
                 Next::Rows(query) => search.rows(self.lookup(&query, 1).await.map(|rows| !rows.is_empty())),
@@ -352,7 +195,7 @@ impl Driver<'_> {
         }
     }
 
-    async fn schema(&self) -> Result<Arc<Schema>, EngineTrouble> {
+    pub(crate) async fn schema(&self) -> Result<Arc<Schema>, EngineTrouble> {
         match &self.local {
             Some(local) => Ok(Arc::new(local.schema().await?)),
             None => self.tables().await.map(|tables| Arc::clone(tables.schema())),
@@ -380,7 +223,7 @@ impl Driver<'_> {
         }
     }
 
-    async fn execute(&self, query: &Approved, limits: &Limits) -> Result<Rows, Hindrance> {
+    pub(crate) async fn execute(&self, query: &Approved, limits: &Limits) -> Result<Rows, Hindrance> {
         let outcome = self.engine().execute(query, limits, &self.cancel.engine).await;
         if let Err(EngineTrouble::Rejected(said)) = &outcome {
             self.compare(said);
@@ -401,7 +244,7 @@ impl Driver<'_> {
     }
 
     /// Of the values that a query looks for, those that are not there, each with those that are much like it.
-    async fn look(&self, stated: &[Stated]) -> Vec<(Stated, Vec<String>)> {
+    pub(crate) async fn look(&self, stated: &[Stated]) -> Vec<(Stated, Vec<String>)> {
         let Ok(schema) = self.schema().await else { return Vec::new() };
         let dialect = self.engine().dialect();
         let context = Context { schema: Some(&schema), dialect, policy: &self.querymend.policy, question: None };
@@ -435,7 +278,7 @@ impl Driver<'_> {
     }
 
     /// Of conditions, those without which the query would find something.
-    async fn explain(&self, queries: &[Without]) -> Vec<String> {
+    pub(crate) async fn explain(&self, queries: &[Without]) -> Vec<String> {
         let mut narrow = Vec::new();
         for without in queries {
             let rows = self.engine().execute(&without.query, &Limits::lookup(2), &self.cancel.engine).await;
@@ -462,43 +305,5 @@ impl Driver<'_> {
         let schema = local.schema().await.map_err(engine_trouble)?;
         self.local = Some(local);
         Ok(Arc::new(schema))
-    }
-}
-
-fn engine_trouble(error: EngineTrouble) -> Hindrance {
-    if let Some(open) = Open::in_engine_error(&error) {
-        return Hindrance::Gone(open.into());
-    }
-    match error {
-        EngineTrouble::Rejected(said) => Hindrance::Rejected(said),
-        EngineTrouble::TimedOut { after } => Hindrance::TimedOut(after),
-        EngineTrouble::Cancelled => Hindrance::Cancelled,
-        EngineTrouble::Unavailable { .. } | EngineTrouble::WrongDialect { .. } | EngineTrouble::Internal(_) => {
-            Hindrance::Gone(Problem {
-                code: ProblemCode::DatabaseUnavailable,
-                message: error.to_string(),
-                hint: error.hint().map(str::to_string),
-                retry_after_s: None,
-            })
-        }
-    }
-}
-
-fn model_trouble(error: &ModelTrouble) -> Hindrance {
-    if let Some(open) = Open::in_model_error(error) {
-        return Hindrance::Gone(open.into());
-    }
-    if *error == ModelTrouble::Cancelled {
-        return Hindrance::Cancelled;
-    }
-    let problem = Problem {
-        code: ProblemCode::ModelUnavailable,
-        message: error.to_string(),
-        hint: error.hint().map(str::to_string),
-        retry_after_s: error.retry_after().map(|wait| wait.as_secs_f64().ceil() as u64),
-    };
-    match error {
-        ModelTrouble::ContextTooLong { .. } => Hindrance::TooLong(problem),
-        _ => Hindrance::Gone(problem),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use querymend_memory::{Change, Error, Example, ExampleStore, Found, Provenance, Sought, Standing, id};
 use querymend_sql::Applicability;
+use serde::{Deserialize, Serialize};
 
 use crate::event::{Answer, Confidence, Status};
 
@@ -35,6 +36,30 @@ pub struct Recalled {
     pub database: Option<String>,
     /// Why memory could not be asked.
     pub trouble: Option<String>,
+}
+
+/// An answer of which nobody has said yet what to think: as much of it as memory wants to know once somebody does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unjudged {
+    /// The question.
+    pub question: String,
+    /// The query that answered it.
+    pub sql: Option<String>,
+    /// Nothing speaks against keeping it.
+    pub worth_keeping: bool,
+    /// The examples that were shown for it, and the one that it was answered from.
+    pub shown: Vec<String>,
+}
+
+impl From<&Answer> for Unjudged {
+    fn from(answer: &Answer) -> Self {
+        Self {
+            question: answer.question.clone(),
+            sql: answer.sql.clone(),
+            worth_keeping: is_worth_keeping(answer),
+            shown: answer.examples.iter().chain(&answer.remembered).cloned().collect(),
+        }
+    }
 }
 
 /// What became of an answer that was captured.
@@ -116,9 +141,9 @@ impl Memory {
     }
 
     /// What nobody complained about is kept, if nothing speaks against it; the examples that were shown for it helped.
-    pub async fn capture(&self, answer: &Answer) -> Result<Captured, Error> {
+    pub async fn capture(&self, answer: &Unjudged) -> Result<Captured, Error> {
         self.judge(answer, Change { helped: 1, ..Change::default() }).await?;
-        let Some(sql) = answer.sql.as_deref().filter(|_| is_worth_keeping(answer)) else { return Ok(Captured::No) };
+        let Some(sql) = answer.sql.as_deref().filter(|_| answer.worth_keeping) else { return Ok(Captured::No) };
         let fresh = self.example(&answer.question, sql, Provenance::Auto, Standing::Unverified);
         match self.store.get(&fresh.id).await? {
             None => {
@@ -140,7 +165,7 @@ impl Memory {
 
     /// Somebody complained about an answer: the examples that were shown for it hurt, and it is not answered from memory again
     /// until somebody approves it.
-    pub async fn complain(&self, answer: &Answer) -> Result<(), Error> {
+    pub async fn complain(&self, answer: &Unjudged) -> Result<(), Error> {
         self.judge(answer, Change { hurt: 1, ..Change::default() }).await?;
         let mine = id(&answer.question, &self.database);
         let doubted = Change { standing: Some(Standing::Unverified), ..Change::default() };
@@ -153,9 +178,8 @@ impl Memory {
         Ok(())
     }
 
-    async fn judge(&self, answer: &Answer, change: Change) -> Result<(), Error> {
-        let shown = answer.examples.iter().chain(&answer.remembered);
-        let changes: Vec<(&str, Change)> = shown.map(|id| (id.as_str(), change)).collect();
+    async fn judge(&self, answer: &Unjudged, change: Change) -> Result<(), Error> {
+        let changes: Vec<(&str, Change)> = answer.shown.iter().map(|id| (id.as_str(), change)).collect();
         if changes.is_empty() { Ok(()) } else { self.store.change(&changes).await.map(|_| ()) }
     }
 

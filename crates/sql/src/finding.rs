@@ -1,6 +1,6 @@
 //! What is wrong with a query, where, how sure we are, and how it may be mended.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A range of bytes in the text that was reviewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
@@ -48,7 +48,7 @@ impl Severity {
 }
 
 /// How sure a fix is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Applicability {
     /// One candidate, proved: applied, then reviewed again.

@@ -6,7 +6,7 @@ mod lines;
 use std::sync::Arc;
 
 use clap::Args;
-use querymend::{Cancel, Config, Event, Memory, Querymend, Session, Status};
+use querymend::{Ask, Cancel, Config, Event, Memory, Querymend, Session, Status};
 use querymend_sql::{Dialect, Schema};
 use tokio::runtime::Runtime;
 
@@ -196,7 +196,12 @@ impl Talk<'_> {
         let mut watch = Watch::new(out);
         let mut hear = |event: &Event| watch.hear(event);
         let (session, fresh) = (&mut self.session, self.fresh);
-        let work = async { session.ask_again(question, fresh, &mut hear, &cancel).await.clone() };
+        let work = async {
+            session
+                .ask_with(Ask { question: question.to_string(), fresh, ..Ask::default() }, &mut hear, &cancel)
+                .await
+                .clone()
+        };
         let answered = interrupt::guarded(self.runtime, &cancel, work);
         let events = watch.end();
         let Some(answer) = answered else {

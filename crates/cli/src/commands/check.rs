@@ -1,15 +1,15 @@
 //! `querymend check`: what is wrong with a query, without running it.
 
 use clap::{Args, ValueEnum};
-use querymend_sql::{Context, Extracted, Finding, Review, Verdict, review};
+use querymend::correct::words;
+use querymend::direct::Checked;
+use querymend_sql::{Context, Review, Verdict, review};
 use serde::Serialize;
 
 use crate::commands::batch::{Batch, Checking};
 use crate::failure::{Exit, Failure};
 use crate::given::Given;
 use crate::input::Text;
-use crate::lines::Lines;
-use crate::mend::words;
 use crate::out::Out;
 use crate::{render, sarif};
 
@@ -74,7 +74,7 @@ pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
     let review = review(&text.text, &context);
     match check.format {
         Format::Text => write_text(&text, &review, check.explain, out)?,
-        Format::Json => out.json(&pretty(&Report::new(&review))?)?,
+        Format::Json => out.json(&pretty(&Checked::from(&review))?)?,
         Format::Sarif => out.json(&pretty(&sarif::log(&text.name, &review))?)?,
     }
     if check.explain && check.format == Format::Sarif {
@@ -122,50 +122,4 @@ pub fn summary(review: &Review) -> String {
 pub fn pretty(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
         .map_err(|error| Failure::new(format!("the result cannot be written as JSON: {error}")))
-}
-
-/// The review as `--format json` writes it.
-#[derive(Serialize)]
-struct Report<'r> {
-    /// Whether it is harmless.
-    verdict: Verdict,
-    /// Whether it is harmless and no finding is an error.
-    clean: bool,
-    dialect: &'static str,
-    findings: Vec<Placed<'r>>,
-    extracted: &'r Extracted,
-}
-
-/// A finding with its place as editors count it, from 1.
-#[derive(Serialize)]
-pub struct Placed<'f> {
-    #[serde(flatten)]
-    finding: &'f Finding,
-    line: usize,
-    column: usize,
-    end_line: usize,
-    end_column: usize,
-}
-
-/// Findings with their places in the text that they speak of.
-pub fn placed<'f>(findings: &'f [Finding], text: &str) -> Vec<Placed<'f>> {
-    let lines = Lines::new(text);
-    let place = |finding: &'f Finding| {
-        let (line, column) = lines.line_column(finding.span.start);
-        let (end_line, end_column) = lines.line_column(finding.span.end.max(finding.span.start));
-        Placed { finding, line, column, end_line, end_column }
-    };
-    findings.iter().map(place).collect()
-}
-
-impl<'r> Report<'r> {
-    fn new(review: &'r Review) -> Self {
-        Self {
-            verdict: review.verdict(),
-            clean: review.is_clean(),
-            dialect: review.dialect().name,
-            findings: placed(&review.findings, &review.source),
-            extracted: &review.extracted,
-        }
-    }
 }

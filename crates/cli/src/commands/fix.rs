@@ -1,21 +1,19 @@
 //! `querymend fix`: a query mended without a model, and only where it can be shown that it was broken.
 
 use clap::{Args, ValueEnum};
+use querymend::correct::{Corrected, enough, succeeded, words};
 use querymend_sql::diff::{Change, diff};
-use querymend_sql::{Applicability, Applied, Context, Finding, Repair, Severity, Span, Status, review};
-use serde::Serialize;
+use querymend_sql::{Applicability, Context, Finding, Repair, Severity, Span, Status, review};
 
 use crate::commands::batch::{Batch, Mending};
-use crate::commands::check::{Placed, placed, pretty};
+use crate::commands::check::pretty;
 use crate::failure::{Exit, Failure};
 use crate::given::Given;
 use crate::input::Text;
-use crate::mend::{Broken, Judges, mend, words};
+use crate::mend::{Broken, Judges, mend};
 use crate::out::Out;
 use crate::render;
 
-/// After so many tries the next one would fail too.
-const MOST_TRIES: u32 = 3;
 /// Databases that the threads of a batch keep open, all together: many systems allow a program no more than a thousand
 /// files.
 const MOST_OPEN: usize = 256;
@@ -109,8 +107,8 @@ pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
             .hint("name a database with --db or a file with --schema"));
     }
     let text = fix.given.text()?;
-    if let Some(why) = enough(fix) {
-        return aborted(fix, &text, &why, out);
+    if let Some(why) = enough(fix.retry_count, fix.error.as_deref(), fix.last_error.as_deref()) {
+        return aborted(fix, &text, why, out);
     }
     let known = fix.given.against.load(out)?.within(&policy, out);
     let context = Context { schema: known.schema.as_ref(), dialect: known.dialect, policy: &policy, question: None };
@@ -124,39 +122,24 @@ pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
         out.note(&format!("note: the database does not speak {}, so it is not asked", known.dialect.name));
     }
     let repair = mend(&broken, judge.as_ref())?;
+    let exit = if succeeded(repair.status) { Exit::Done } else { Exit::Refused };
     match fix.format {
         Format::Text => write_text(&text, &repair, &context, out)?,
-        Format::Json => out.json(&pretty(&Report::new(fix, &repair))?)?,
+        Format::Json => out.json(&pretty(&Corrected::new(repair, fix.session.clone(), fix.user.clone()))?)?,
     }
-    Ok(if succeeded(repair.status) { Exit::Done } else { Exit::Refused })
-}
-
-/// Why another try is not worth it.
-fn enough(fix: &Fix) -> Option<String> {
-    let error = fix.error.as_deref().map(str::trim).filter(|error| !error.is_empty());
-    if fix.retry_count >= MOST_TRIES {
-        let said = error.map_or(String::new(), |error| format!("; the last error was: {error}"));
-        return Some(format!("given up after {} tries{said}", fix.retry_count));
-    }
-    let same = error.filter(|error| fix.last_error.as_deref().map(str::trim) == Some(error));
-    same.map(|error| format!("given up because the same error came twice: {error}"))
+    Ok(exit)
 }
 
 /// Nothing is tried, and the query is given up as it is.
-fn aborted(fix: &Fix, text: &Text, why: &str, out: &mut Out) -> Result<Exit, Failure> {
+fn aborted(fix: &Fix, text: &Text, why: String, out: &mut Out) -> Result<Exit, Failure> {
     match fix.format {
         Format::Text => out.error(&Failure::new(why).hint("ask a model or a person, or ask another question")),
         Format::Json => {
-            let sql = text.text.clone();
-            let repair = Repair { status: Status::GaveUp, sql, applied: Vec::new(), findings: Vec::new() };
-            out.json(&pretty(&Report { correction_applied: why.into(), ..Report::new(fix, &repair) })?)?;
+            let aborted = Corrected::aborted(&text.text, why, fix.session.clone(), fix.user.clone());
+            out.json(&pretty(&aborted)?)?;
         }
     }
     Ok(Exit::Refused)
-}
-
-fn succeeded(status: Status) -> bool {
-    matches!(status, Status::Untouched | Status::Mended)
 }
 
 fn write_text(text: &Text, repair: &Repair, context: &Context<'_>, out: &mut Out) -> Result<(), Failure> {
@@ -226,79 +209,5 @@ fn sure(applicability: Applicability) -> &'static str {
         Applicability::Safe => "safe",
         Applicability::Likely => "likely",
         Applicability::Suggested => "suggested",
-    }
-}
-
-/// How far the outcome can be trusted, and so what a caller does with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Confidence {
-    /// Run it: nothing was wrong, or every fix is proved.
-    High,
-    /// Run it, and show what was done.
-    Medium,
-    /// Ask a model or a person.
-    Low,
-}
-
-impl Confidence {
-    fn of(repair: &Repair) -> Self {
-        let proved = repair.applied.iter().all(|applied| applied.applicability == Applicability::Safe);
-        match (succeeded(repair.status), proved) {
-            (true, true) => Confidence::High,
-            (true, false) => Confidence::Medium,
-            (false, _) => Confidence::Low,
-        }
-    }
-}
-
-/// The outcome as `--format json` writes it.
-#[derive(Serialize)]
-struct Report<'r> {
-    /// The query to run; empty unless `success`, so that nobody runs what was given up or refused.
-    corrected_sql: &'r str,
-    /// What was done and why, in words.
-    correction_applied: String,
-    success: bool,
-    trace_id: String,
-    status: Status,
-    fixes: &'r [Applied],
-    findings: Vec<Placed<'r>>,
-    session_id: Option<&'r str>,
-    user_id: Option<&'r str>,
-    confidence: Confidence,
-    /// How far it was mended before it was given up; the findings speak of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    best_attempt: Option<&'r str>,
-}
-
-impl<'r> Report<'r> {
-    fn new(fix: &'r Fix, repair: &'r Repair) -> Self {
-        let success = succeeded(repair.status);
-        Self {
-            corrected_sql: if success { &repair.sql } else { "" },
-            correction_applied: in_words(repair),
-            success,
-            trace_id: querymend::trace_id(),
-            status: repair.status,
-            fixes: &repair.applied,
-            findings: placed(&repair.findings, &repair.sql),
-            session_id: fix.session.as_deref(),
-            user_id: fix.user.as_deref(),
-            confidence: Confidence::of(repair),
-            best_attempt: (repair.status == Status::GaveUp && !repair.applied.is_empty()).then_some(&repair.sql),
-        }
-    }
-}
-
-fn in_words(repair: &Repair) -> String {
-    let whys: Vec<&str> = repair.applied.iter().map(|applied| applied.why.as_str()).collect();
-    let error = |f: &&Finding| f.severity == Severity::Error;
-    let left = repair.findings.iter().find(error).map_or("the database would not run it", |f| f.message.as_str());
-    match repair.status {
-        Status::Untouched => "nothing was changed: nothing keeps the query from running".into(),
-        Status::Mended => whys.join("; "),
-        Status::GaveUp => format!("given up: {left}"),
-        Status::Refused => format!("refused: {left}"),
     }
 }

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
-use querymend::Config;
+use querymend::{Config, refusal};
 use querymend_engine::{Cancel, Engine, Error, Limits, open};
 use querymend_sql::{Approved, Context, EngineError, Finding, Rows, Severity, review};
 
@@ -14,7 +14,7 @@ use crate::commands::check::summary;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, Text};
 use crate::out::Out;
-use crate::{refusal, render, table};
+use crate::{render, table};
 
 /// Review a query, then run it read-only and print the rows
 #[derive(Debug, Args)]

@@ -59,6 +59,7 @@ fn model_news(result: &Result<Reply, ModelTrouble>) -> News {
 }
 
 /// A database behind a breaker. Every call counts that the database failed to answer; a query that it refused does not.
+#[derive(Clone)]
 pub struct GuardedEngine {
     engine: Arc<dyn Engine>,
     breaker: Arc<Breaker>,
@@ -127,6 +128,7 @@ impl fmt::Debug for GuardedEngine {
 }
 
 /// A model behind a breaker. The model's own tries count as one call.
+#[derive(Clone)]
 pub struct GuardedModel {
     model: Arc<dyn Model>,
     breaker: Arc<Breaker>,

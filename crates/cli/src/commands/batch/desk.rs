@@ -14,7 +14,7 @@ use super::job::{Answer, Asked, Job};
 use crate::against::{Against, Known, dialect};
 use crate::failure::Failure;
 use crate::input;
-use crate::mend::words;
+use querymend::correct::words;
 
 /// A line that is longer gets an error for an answer and is passed over.
 pub(super) const LONGEST_LINE: usize = input::MOST_BYTES;

@@ -1,0 +1,296 @@
+//! What can be done with a query, or with a word, where there is no question: for people and programs that write SQL themselves.
+
+use std::time::Instant;
+
+use querymend_engine::{Engine, Error as EngineTrouble, Limits};
+use querymend_sql::schema::Schema;
+use querymend_sql::{
+    Context, EngineError, Extracted, Repair, Request, Review, Rows, Severity, Stated, Verdict, classify, repair,
+    review, without_each,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::correct::{Circumstances, Correct, Corrected, Placed, enough, placed, told, words};
+use crate::drive::Driver;
+use crate::event::{Problem, ProblemCode};
+use crate::querymend::{Cancel, Querymend};
+use crate::refusal;
+use crate::run::Hindrance;
+use crate::trouble::engine_trouble;
+
+/// Values that are found for a word.
+const FOUND: usize = 20;
+
+/// What the critic says of a query.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Checked {
+    /// Whether it is harmless.
+    pub verdict: Verdict,
+    /// Whether it is harmless and no finding is an error.
+    pub clean: bool,
+    /// The SQL that is spoken.
+    pub dialect: &'static str,
+    /// What is wrong with it, or odd.
+    pub findings: Vec<Placed>,
+    /// The names that it uses.
+    pub extracted: Extracted,
+}
+
+impl From<&Review> for Checked {
+    fn from(review: &Review) -> Self {
+        Self {
+            verdict: review.verdict(),
+            clean: review.is_clean(),
+            dialect: review.dialect().name,
+            findings: placed(&review.findings, &review.source),
+            extracted: review.extracted.clone(),
+        }
+    }
+}
+
+/// What came of a query that was run as it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ran {
+    /// The query that was sent.
+    pub sql: String,
+    /// Its rows.
+    pub rows: Rows,
+    /// What is odd about it.
+    pub warnings: Vec<Placed>,
+    /// How long the database took, in milliseconds.
+    pub ms: f64,
+}
+
+/// Why a query was not run, or gave nothing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NotRun {
+    /// In a form that protocols can map.
+    #[serde(flatten)]
+    pub problem: Problem,
+    /// What is wrong with the query.
+    pub findings: Vec<Placed>,
+}
+
+impl From<Problem> for NotRun {
+    fn from(problem: Problem) -> Self {
+        Self { problem, findings: Vec::new() }
+    }
+}
+
+/// A value of the database that is like a word.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Grounded {
+    /// The table.
+    pub table: String,
+    /// Its column.
+    pub column: String,
+    /// The value as it is written there.
+    pub value: String,
+    /// It is the very word, but for case and spaces.
+    pub same: bool,
+}
+
+/// Why a query finds nothing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Emptiness {
+    /// It does find something.
+    pub finds_rows: bool,
+    /// Conditions without each of which it would.
+    pub conditions: Vec<String>,
+    /// Values that it looks for and that are not there, with those that are like them.
+    pub absent: Vec<Absent>,
+}
+
+/// A value that is not in its column.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Absent {
+    /// The value and its place.
+    #[serde(flatten)]
+    pub sought: Stated,
+    /// What is there instead.
+    pub near: Vec<String>,
+}
+
+impl Querymend {
+    fn context<'c>(&'c self, schema: &'c Schema, question: Option<&'c str>) -> Context<'c> {
+        Context { schema: Some(schema), dialect: self.engine.dialect(), policy: &self.policy, question }
+    }
+
+    /// What the critic says of a query. The database is asked for its tables alone.
+    pub async fn check(&self, sql: &str, question: Option<&str>) -> Result<Checked, Problem> {
+        let schema = self.schema().await.map_err(database_problem)?;
+        Ok(Checked::from(&review(sql, &self.context(&schema, question))))
+    }
+
+    /// Mends a query without a model, and only where it can be shown that it was broken.
+    pub async fn correct(&self, asked: &Correct) -> Result<Corrected, Problem> {
+        let (session, user) = (asked.session_id.clone(), asked.user_id.clone());
+        let error = asked.error_message.as_deref().map(str::trim).filter(|error| !error.is_empty());
+        if let Some(why) = enough(asked.retry_count, error, asked.last_error.as_deref()) {
+            return Ok(Corrected::aborted(&asked.original_query, why, session, user));
+        }
+        let said = error.map(|error| EngineError { message: error.to_string(), ..EngineError::default() });
+        let words = words(asked.question.as_deref(), asked.evidence.as_deref());
+        let mended = match &asked.schema_context {
+            Some(tables) => self.mend_offline(asked, tables, said.as_ref(), words.as_deref())?,
+            None => self.mend_here(asked, said.as_ref(), words.as_deref()).await?,
+        };
+        Ok(Corrected::new(mended, session, user))
+    }
+
+    async fn mend_here(
+        &self,
+        asked: &Correct,
+        said: Option<&EngineError>,
+        words: Option<&str>,
+    ) -> Result<Repair, Problem> {
+        let cancel = Cancel::new();
+        let driver = Driver::new(self, "", true, words.unwrap_or_default().to_string(), &cancel);
+        let mut refused = Vec::new();
+        let mended =
+            driver.mend(&asked.original_query, said, asked.apply, true, &mut refused).await.map_err(hindered)?;
+        let schema = driver.schema().await.map_err(database_problem)?;
+        let about = Circumstances {
+            context: self.context(&schema, None),
+            question: words,
+            error: said.map(|said| said.message.as_str()),
+            apply: asked.apply,
+            judged: true,
+            refused: &refused,
+        };
+        Ok(told(mended, &about))
+    }
+
+    /// Against tables that came with the request: no database is asked.
+    fn mend_offline(
+        &self,
+        asked: &Correct,
+        tables: &Value,
+        said: Option<&EngineError>,
+        words: Option<&str>,
+    ) -> Result<Repair, Problem> {
+        let dialect = self.engine.dialect();
+        let schema = match tables {
+            Value::String(ddl) => Schema::from_ddl(ddl, dialect),
+            json => Schema::from_json(&json.to_string()),
+        };
+        let schema = schema.map_err(|error| Problem {
+            code: ProblemCode::BadRequest,
+            message: format!("schema_context cannot be read: {error}"),
+            hint: Some(
+                "it is {\"tables\": [...]} as `querymend schema --format json` writes it, or CREATE TABLE text".into(),
+            ),
+            retry_after_s: None,
+        })?;
+        let schema = self.policy.readable(schema);
+        let context = self.context(&schema, None);
+        let classified = said.map(|said| classify(dialect, said));
+        let text = asked.original_query.as_str();
+        let request = Request { text, context, question: words, apply: asked.apply, error: classified.as_ref() };
+        let error = said.map(|said| said.message.as_str());
+        let about = Circumstances { context, question: words, error, apply: asked.apply, judged: false, refused: &[] };
+        Ok(told(repair(&request, None), &about))
+    }
+
+    /// Reviews a query and runs it as it is, read-only.
+    pub async fn run(&self, sql: &str, limits: &Limits, cancel: &Cancel) -> Result<Ran, NotRun> {
+        let schema = self.schema().await.map_err(database_problem)?;
+        let review = review(sql, &self.context(&schema, None));
+        let findings = || placed(&review.findings, &review.source);
+        let query = match review.approve() {
+            Ok(query) if review.is_clean() => query,
+            _ => {
+                let first = review.findings.iter().find(|f| f.severity == Severity::Error);
+                let message = first.map_or("the query is refused", |f| f.message.as_str()).to_string();
+                let hint = Some("`findings` says what is wrong; /v1/correct mends what can be mended".into());
+                let problem =
+                    Problem { code: ProblemCode::PreflightValidationFailed, message, hint, retry_after_s: None };
+                return Err(NotRun { problem, findings: findings() });
+            }
+        };
+        let start = Instant::now();
+        match self.engine.execute(&query, limits, &cancel.engine).await {
+            Ok(rows) => {
+                let ms = start.elapsed().as_secs_f64() * 1e3;
+                Ok(Ran { sql: query.sql().to_string(), rows, warnings: findings(), ms })
+            }
+            Err(EngineTrouble::Rejected(said)) => {
+                let found = refusal::finding(&said, query.sql(), self.engine.dialect());
+                let message = found.message.clone();
+                let code = match classify(self.engine.dialect(), &said).error_type {
+                    querymend_sql::ErrorType::PermissionDenied => ProblemCode::PermissionDeniedNotRetryable,
+                    _ => ProblemCode::PreflightValidationFailed,
+                };
+                let problem = Problem { code, message, hint: said.hint.clone(), retry_after_s: None };
+                Err(NotRun { problem, findings: placed(&[found], query.sql()) })
+            }
+            Err(error) => Err(database_problem(error).into()),
+        }
+    }
+
+    /// Values of the database that are like a word, in a column or anywhere. Nothing is found in columns whose values are not read.
+    pub async fn ground(&self, word: &str, place: Option<(&str, &str)>) -> Result<Vec<Grounded>, Problem> {
+        let schema = self.schema().await.map_err(database_problem)?;
+        self.known.learned().await;
+        let Some(values) = schema.values() else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        let mut keep = |table: &str, column: &str, value: String| {
+            let same = value.trim().to_lowercase() == word.trim().to_lowercase();
+            let grounded = Grounded { table: table.to_string(), column: column.to_string(), value, same };
+            if !found.contains(&grounded) {
+                found.push(grounded);
+            }
+        };
+        let columns = values.columns().iter();
+        let meant =
+            columns.filter(|held| place.is_none_or(|(t, c)| same_name(&held.table, t) && same_name(&held.column, c)));
+        for held in meant {
+            for near in values.near(&held.table, &held.column, word, FOUND) {
+                keep(&held.table, &held.column, near.value);
+            }
+            for value in values.beginning(&held.table, &held.column, word, FOUND) {
+                keep(&held.table, &held.column, value.to_string());
+            }
+        }
+        found.sort_by_key(|grounded| !grounded.same);
+        found.truncate(FOUND);
+        Ok(found)
+    }
+
+    /// Why a query finds nothing: which condition alone keeps all rows away, which values are not there.
+    pub async fn explain_empty(&self, sql: &str, cancel: &Cancel) -> Result<Emptiness, NotRun> {
+        let ran = self.run(sql, &Limits { rows: 2, ..self.config.limits() }, cancel).await?;
+        if !crate::run::is_empty(&ran.rows) {
+            return Ok(Emptiness { finds_rows: true, ..Emptiness::default() });
+        }
+        let schema = self.schema().await.map_err(database_problem)?;
+        let context = self.context(&schema, None);
+        let driver = Driver::new(self, "", true, String::new(), cancel);
+        let conditions = driver.explain(&without_each(&ran.sql, &context)).await;
+        let absent = driver.look(&review(&ran.sql, &context).stated).await;
+        let absent = absent.into_iter().map(|(sought, near)| Absent { sought, near }).collect();
+        Ok(Emptiness { finds_rows: false, conditions, absent })
+    }
+}
+
+fn same_name(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+}
+
+/// What clients are told where the database cannot be asked.
+pub fn database_problem(error: EngineTrouble) -> Problem {
+    hindered(engine_trouble(error))
+}
+
+fn hindered(hindrance: Hindrance) -> Problem {
+    let problem = |code, message| Problem { code, message, hint: None, retry_after_s: None };
+    match hindrance {
+        Hindrance::Gone(problem) | Hindrance::TooLong(problem) => problem,
+        Hindrance::Rejected(said) => problem(ProblemCode::PreflightValidationFailed, said.message),
+        Hindrance::TimedOut(after) => {
+            problem(ProblemCode::BudgetExceeded, format!("the database did not answer within {after:?}"))
+        }
+        Hindrance::Cancelled => problem(ProblemCode::Cancelled, "stopped".into()),
+    }
+}
