@@ -74,7 +74,9 @@ class Added(torch.nn.Module):
 class Learner:
     def __init__(self, folder):
         self.folder = folder
-        self.tokens = AutoTokenizer.from_pretrained(folder, gguf_file="model.gguf")
+        # Tokens out of the GGUF take a minute to read; a saved tokenizer.json beside it takes a second.
+        source = {} if os.path.exists(f"{folder}/tokenizer.json") else {"gguf_file": "model.gguf"}
+        self.tokens = AutoTokenizer.from_pretrained(folder, **source)
         config = GgufConfig(dequantize=True)
         model = AutoModelForCausalLM.from_pretrained(folder, gguf_file="model.gguf", dtype=torch.bfloat16, quantization_config=config)
         if not model.config.tie_word_embeddings:

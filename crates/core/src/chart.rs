@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use querymend_sql::{Cell, Rows};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A picture of the rows of an answer. Columns are named by their place, since two may have one name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Chart {
     /// What is drawn.
     pub kind: ChartKind,
@@ -21,7 +22,7 @@ pub struct Chart {
 }
 
 /// The kinds of picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChartKind {
     /// One figure, written large.

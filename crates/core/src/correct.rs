@@ -2,6 +2,7 @@
 //! with what was done and how sure that is.
 
 use querymend_sql::{Applicability, Applied, Context, EngineError, Finding, Repair, Severity, Status, review};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use crate::{refusal, trace};
 pub const MOST_TRIES: u32 = 3;
 
 /// A query that failed, or may fail.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Correct {
     /// Its text.
@@ -71,7 +72,7 @@ fn likely() -> Applicability {
 }
 
 /// What came of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Corrected {
     /// The query to run; empty unless `success`, so that nobody runs what was given up or refused.
     pub corrected_sql: String,
@@ -99,7 +100,7 @@ pub struct Corrected {
 }
 
 /// A finding with its place as editors count it, from 1.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Placed {
     /// The finding.
     #[serde(flatten)]

@@ -8,6 +8,7 @@ use querymend_sql::{
     Context, EngineError, Extracted, Repair, Request, Review, Rows, Severity, Stated, Verdict, classify, repair,
     review, without_each,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -23,7 +24,7 @@ use crate::trouble::engine_trouble;
 const FOUND: usize = 20;
 
 /// What the critic says of a query.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Checked {
     /// Whether it is harmless.
     pub verdict: Verdict,
@@ -50,7 +51,7 @@ impl From<&Review> for Checked {
 }
 
 /// What came of a query that was run as it is.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Ran {
     /// The query that was sent.
     pub sql: String,
@@ -63,7 +64,7 @@ pub struct Ran {
 }
 
 /// Why a query was not run, or gave nothing.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NotRun {
     /// In a form that protocols can map.
     #[serde(flatten)]
@@ -79,7 +80,7 @@ impl From<Problem> for NotRun {
 }
 
 /// A value of the database that is like a word.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Grounded {
     /// The table.
     pub table: String,
@@ -92,7 +93,7 @@ pub struct Grounded {
 }
 
 /// Why a query finds nothing.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Emptiness {
     /// It does find something.
     pub finds_rows: bool,
@@ -103,7 +104,7 @@ pub struct Emptiness {
 }
 
 /// A value that is not in its column.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Absent {
     /// The value and its place.
     #[serde(flatten)]

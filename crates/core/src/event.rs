@@ -2,12 +2,13 @@
 
 use querymend_sql::diff::Change;
 use querymend_sql::{Applied, EngineError, ErrorType, Extracted, Finding, Rows};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::chart::Chart;
 
 /// What is being done just now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// It is decided whether the message asks for data, and which examples fit.
@@ -31,7 +32,7 @@ pub enum Stage {
 }
 
 /// One thing that happened. Surfaces only listen: nothing is decided by them.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// A question was taken on.
@@ -185,7 +186,7 @@ pub enum Event {
 }
 
 /// An example that a model is shown.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Shown {
     /// By which it is known.
     pub id: String,
@@ -196,7 +197,7 @@ pub struct Shown {
 }
 
 /// One thing that a model is told about its query.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Feedback {
     /// The rule that it comes from.
     pub kind: String,
@@ -205,7 +206,7 @@ pub struct Feedback {
 }
 
 /// What was spent.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// Tokens that models read.
     pub input_tokens: u64,
@@ -230,7 +231,7 @@ impl Cost {
 }
 
 /// How a question ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// With rows.
@@ -246,7 +247,7 @@ pub enum Status {
 }
 
 /// Why a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
     /// The query ran.
@@ -282,7 +283,7 @@ pub enum Stop {
 }
 
 /// How sure an answer is, from checks and not from the model's opinion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// Something speaks against it.
@@ -294,7 +295,7 @@ pub enum Confidence {
 }
 
 /// Why there is no answer, in a form that protocols can map.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
     /// The kind.
     pub code: ProblemCode,
@@ -309,7 +310,7 @@ pub struct Problem {
 }
 
 /// The kinds of failure that clients tell apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum ProblemCode {
@@ -353,7 +354,7 @@ impl ProblemCode {
 }
 
 /// One draft and what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Attempt {
     /// From 1.
     pub number: u32,
@@ -382,7 +383,7 @@ pub struct Attempt {
 }
 
 /// One correction, as the protocol tells it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Correction {
     /// What was wrong.
     pub original_error: String,
@@ -397,7 +398,7 @@ pub struct Correction {
 }
 
 /// What a run took.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Metadata {
     /// Questions of the conversation so far, with this one.
     pub turns: u32,
@@ -414,7 +415,7 @@ pub struct Metadata {
 }
 
 /// How a question ended, with everything that led there.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// How it ended.
     pub status: Status,

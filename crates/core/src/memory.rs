@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use querymend_memory::{Change, Error, Example, ExampleStore, Found, Provenance, Sought, Standing, id};
 use querymend_sql::Applicability;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Answer, Confidence, Status};
@@ -39,7 +40,7 @@ pub struct Recalled {
 }
 
 /// An answer of which nobody has said yet what to think: as much of it as memory wants to know once somebody does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unjudged {
     /// The question.
     pub question: String,

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use querymend_sql::ErrorType;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::event::Confidence;
 use crate::guard::{Clock, SystemClock};
 
 /// What a failure means.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Analysis {
     /// Its family.
     pub error_type: ErrorType,
@@ -24,7 +25,7 @@ pub struct Analysis {
 }
 
 /// A query that may mend a failure. It is not [`crate::event::Correction`], which tells what a correction came to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SqlCorrection {
     /// The query that failed.
     pub original: String,
@@ -54,7 +55,7 @@ pub struct Failure {
 }
 
 /// The failures of a session: the last one, and what led to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ErrorRecord {
     /// The query that failed last.
     pub sql: String,

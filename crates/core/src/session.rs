@@ -1,6 +1,7 @@
 //! A conversation: questions that may refer to earlier ones.
 
 use querymend_sql::ErrorType;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Answer, Confidence, Event, Status};
@@ -16,7 +17,7 @@ const SHOWN: usize = 3;
 const HELD: usize = 50;
 
 /// What has been said in a conversation: all that is needed to go on with it elsewhere.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conversation {
     /// By which it is found, and by which its errors are recorded.
     pub id: String,
@@ -30,7 +31,7 @@ pub struct Conversation {
 }
 
 /// One question of a conversation and how it ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Turn {
     /// The question.
     pub question: String,

@@ -3,10 +3,11 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ring::digest::{SHA256, digest};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A question and the query that answers it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Example {
     /// [`id`] of the question and the database.
     pub id: String,
@@ -60,7 +61,7 @@ impl Example {
 }
 
 /// Where an example came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
     /// From a file of examples.
@@ -74,7 +75,7 @@ pub enum Provenance {
 }
 
 /// Whether an example may be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// A person, or use, said that it is right.

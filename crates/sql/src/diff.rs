@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
@@ -188,7 +189,7 @@ pub fn same(a: &str, b: &str, dialect: &Dialect) -> bool {
 }
 
 /// One replaced stretch: what stood there and what stands there now. One side may be empty.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change {
     /// What stood there.
     pub before: String,

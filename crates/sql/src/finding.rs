@@ -1,9 +1,10 @@
 //! What is wrong with a query, where, how sure we are, and how it may be mended.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A range of bytes in the text that was reviewed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, JsonSchema)]
 pub struct Span {
     /// First byte.
     pub start: usize,
@@ -25,7 +26,7 @@ impl Span {
 
 /// How bad a finding is. An error of the safety rules keeps a query from the database; any other error says that the database
 /// would refuse it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The query cannot run, or must not.
@@ -48,7 +49,7 @@ impl Severity {
 }
 
 /// How sure a fix is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Applicability {
     /// One candidate, proved: applied, then reviewed again.
@@ -60,7 +61,7 @@ pub enum Applicability {
 }
 
 /// One replacement in the reviewed text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Edit {
     /// What is replaced; an empty span inserts.
     pub span: Span,
@@ -69,7 +70,7 @@ pub struct Edit {
 }
 
 /// Edits that together mend a finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Fix {
     /// Replacements, in the order of the text, not overlapping.
     pub edits: Vec<Edit>,
@@ -83,7 +84,7 @@ pub struct Fix {
 }
 
 /// One fault of a query in one place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// The rule that found it, as `querymend explain` knows it.
     pub code: &'static str,

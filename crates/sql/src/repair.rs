@@ -1,6 +1,7 @@
 //! Mends a query without a model: what is asked, what comes of it, and the search (`search.rs`) carried out with a database
 //! that answers at once.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::dialect::{Classified, EngineError};
@@ -24,7 +25,7 @@ pub struct Request<'r> {
 }
 
 /// What became of a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Nothing is wrong with it, so nothing was changed.
@@ -38,7 +39,7 @@ pub enum Status {
 }
 
 /// A fix that was applied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Applied {
     /// The rule whose finding it mends.
     pub code: &'static str,

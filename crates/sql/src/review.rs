@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sqlparser::ast::BinaryOperator;
 use sqlparser::tokenizer::TokenWithSpan;
@@ -31,7 +32,7 @@ pub struct Context<'c> {
 
 /// Whether a query may be sent to a database at all. Names that do not exist are no danger: they are findings, and the
 /// verdict does not speak of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// One statement that only reads, of tables that may be read.
@@ -41,7 +42,7 @@ pub enum Verdict {
 }
 
 /// The names a query uses, for logs and `--explain`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Extracted {
     /// Tables of the database.
     pub tables: Vec<String>,
@@ -57,7 +58,7 @@ pub struct Extracted {
 
 /// A value that a query looks for in a stored column: `WHERE country = 'DE'`. Whether the column ever holds it, only the
 /// database knows.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 pub struct Stated {
     /// The table.
     pub table: String,

@@ -1,9 +1,10 @@
 //! What a query gave back.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 /// One cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Cell {
     /// NULL.
@@ -24,7 +25,7 @@ pub enum Cell {
 }
 
 /// Names of the columns and the rows, as far as the limits allowed.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Rows {
     /// Names of the columns, in order; two may be the same.
     pub columns: Vec<String>,

@@ -10,6 +10,7 @@ mod render;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use ddl::DdlError;
@@ -18,7 +19,7 @@ pub use render::{as_ddl, as_ddl_with};
 use crate::values::Values;
 
 /// The kinds of value that matter to a review; vendors' type names are folded into these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Type {
@@ -98,7 +99,7 @@ impl Type {
 }
 
 /// A column of a table or view.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Column {
     /// As the database spells it.
     pub name: String,
@@ -129,7 +130,7 @@ impl Column {
 }
 
 /// Columns of one table that point at columns of another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForeignKey {
     /// Columns of this table.
     pub columns: Vec<String>,
@@ -143,7 +144,7 @@ pub struct ForeignKey {
 }
 
 /// Whether rows are stored or computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TableKind {
     /// Rows are stored.
@@ -154,7 +155,7 @@ pub enum TableKind {
 }
 
 /// A table or view.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
     /// As the database spells it.
     pub name: String,

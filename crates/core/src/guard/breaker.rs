@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::clock::{Clock, SystemClock, millis};
@@ -13,7 +14,7 @@ use super::open::Open;
 use super::settings::BreakerSettings;
 
 /// Whether a tool may be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// It may.
@@ -42,7 +43,7 @@ pub struct Change {
 pub type OnChange = Arc<dyn Fn(&Change) + Send + Sync>;
 
 /// How a tool has been doing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Stats {
     /// Which tool.
     pub tool: String,

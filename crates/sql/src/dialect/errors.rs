@@ -9,6 +9,7 @@ mod spark;
 mod sqlite;
 mod trino;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Dialect;
@@ -23,7 +24,7 @@ pub(super) use self::sqlite::ERRORS as SQLITE;
 pub(super) use self::trino::ERRORS as TRINO;
 
 /// An engine's refusal, untouched: engines report it, [`classify`] gives it meaning.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EngineError {
     /// SQLSTATE, error number or error name; empty if the engine gives none.
     pub code: String,
@@ -48,7 +49,7 @@ pub struct ErrorRow {
 }
 
 /// The families of failure that retry policies speak of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum ErrorType {
