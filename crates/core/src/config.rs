@@ -17,6 +17,7 @@ mod error;
 pub(crate) mod range;
 mod secret;
 mod sections;
+mod server;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +37,7 @@ use crate::retry::RetryPolicy;
 pub use crate::context::values::ValuesSection;
 pub use error::ConfigError;
 pub use sections::{BudgetSection, LimitsSection, MemorySection, SelfCorrection, Trace};
+pub use server::{Algorithm, Jwt, Role, ServerLimits, ServerSection, SignIn};
 
 /// Everything that can be set. `docs/config.md` describes it for users.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,6 +87,8 @@ pub struct Config {
     pub memory: MemorySection,
     /// What is kept of past runs.
     pub trace: Trace,
+    /// What only a server needs.
+    pub server: ServerSection,
 }
 
 impl Default for Config {
@@ -109,6 +113,7 @@ impl Default for Config {
             models: None,
             memory: MemorySection::default(),
             trace: Trace::default(),
+            server: ServerSection::default(),
         }
     }
 }
@@ -133,7 +138,8 @@ impl Config {
         }
         let mut config = Self::from_yaml(&text).map_err(|error| error.in_file(file))?;
         if let Some(folder) = file.parent() {
-            for path in [&mut config.providers, &mut config.models, &mut config.trace.folder].into_iter().flatten() {
+            let own = [&mut config.providers, &mut config.models, &mut config.trace.folder].into_iter().flatten();
+            for path in own.chain(config.server.files()) {
                 *path = folder.join(&*path);
             }
             if let Some(store) = config.memory.store.as_mut().filter(|store| !store.contains("://")) {
@@ -211,6 +217,7 @@ impl Config {
         range::check_positive("rows", Some(self.values.rows)).map_err(wrong("values.rows"))?;
         range::check_positive("bytes", Some(self.values.bytes)).map_err(wrong("values.bytes"))?;
         range::check_temperature(self.temperature).map_err(wrong("temperature"))?;
+        self.server.check()?;
         if let Some(name) = self.dialect.as_deref().filter(|name| Dialect::named(name).is_none()) {
             let known: Vec<&str> = querymend_sql::dialect::DIALECTS.iter().map(|dialect| dialect.name).collect();
             let message = format!("there is no dialect `{name}`; there are {}", known.join(", "));

@@ -19,6 +19,9 @@ pub const MOST_TRIES: u32 = 3;
 pub struct Correct {
     /// Its text.
     pub original_query: String,
+    /// The database, where a server has several.
+    #[serde(default)]
+    pub database: Option<String>,
     /// What the database said about it.
     #[serde(default)]
     pub error_message: Option<String>,
@@ -54,6 +57,7 @@ impl Correct {
     pub fn new(query: impl Into<String>) -> Self {
         Self {
             original_query: query.into(),
+            database: None,
             error_message: None,
             last_error: None,
             schema_context: None,

@@ -309,6 +309,20 @@ pub struct Problem {
     pub retry_after_s: Option<u64>,
 }
 
+impl Problem {
+    /// One of a kind, with nothing to be said about what can be done.
+    pub fn new(code: ProblemCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None, retry_after_s: None }
+    }
+
+    /// With what can be done about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
 /// The kinds of failure that clients tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -323,16 +337,28 @@ pub enum ProblemCode {
     DatabaseUnavailable,
     Cancelled,
     BadRequest,
+    Unauthenticated,
+    Forbidden,
+    NotFound,
+    Conflict,
+    TooLarge,
+    TooManyRequests,
+    Internal,
 }
 
 impl ProblemCode {
     /// The HTTP status that says it.
     pub fn http_status(self) -> u16 {
         match self {
-            ProblemCode::MaxRetriesExceeded | ProblemCode::BudgetExceeded => 500,
+            ProblemCode::MaxRetriesExceeded | ProblemCode::BudgetExceeded | ProblemCode::Internal => 500,
             ProblemCode::CircuitBreakerOpen | ProblemCode::ModelUnavailable | ProblemCode::DatabaseUnavailable => 503,
             ProblemCode::PreflightValidationFailed | ProblemCode::BadRequest => 400,
-            ProblemCode::PermissionDeniedNotRetryable => 403,
+            ProblemCode::Unauthenticated => 401,
+            ProblemCode::PermissionDeniedNotRetryable | ProblemCode::Forbidden => 403,
+            ProblemCode::NotFound => 404,
+            ProblemCode::Conflict => 409,
+            ProblemCode::TooLarge => 413,
+            ProblemCode::TooManyRequests => 429,
             // The client is gone: nobody reads it, but logs do.
             ProblemCode::Cancelled => 499,
         }
@@ -342,12 +368,16 @@ impl ProblemCode {
     pub fn grpc_status(self) -> &'static str {
         match self {
             ProblemCode::MaxRetriesExceeded => "FAILED_PRECONDITION",
-            ProblemCode::BudgetExceeded => "RESOURCE_EXHAUSTED",
+            ProblemCode::BudgetExceeded | ProblemCode::TooManyRequests | ProblemCode::TooLarge => "RESOURCE_EXHAUSTED",
+            ProblemCode::Unauthenticated => "UNAUTHENTICATED",
+            ProblemCode::NotFound => "NOT_FOUND",
+            ProblemCode::Conflict => "ABORTED",
+            ProblemCode::Internal => "INTERNAL",
             ProblemCode::CircuitBreakerOpen | ProblemCode::ModelUnavailable | ProblemCode::DatabaseUnavailable => {
                 "UNAVAILABLE"
             }
             ProblemCode::PreflightValidationFailed | ProblemCode::BadRequest => "INVALID_ARGUMENT",
-            ProblemCode::PermissionDeniedNotRetryable => "PERMISSION_DENIED",
+            ProblemCode::PermissionDeniedNotRetryable | ProblemCode::Forbidden => "PERMISSION_DENIED",
             ProblemCode::Cancelled => "CANCELLED",
         }
     }

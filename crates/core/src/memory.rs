@@ -24,6 +24,8 @@ pub struct Memory {
     most: usize,
     /// Those of other databases too.
     others: bool,
+    /// The user whose memory it is, where several have one each. What nobody owns is everyone's.
+    owner: Option<String>,
 }
 
 /// What memory has for a question.
@@ -83,7 +85,31 @@ impl Memory {
         settings: &crate::config::MemorySection,
     ) -> Self {
         let (most, others) = (settings.examples, settings.others);
-        Self { store, database: database.into(), dialect, most, others }
+        Self { store, database: database.into(), dialect, most, others, owner: None }
+    }
+
+    /// The same for one user of several: what is kept is kept for this one alone, and what all share is still found.
+    #[must_use]
+    pub fn of(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        // Those of other databases may be other users'.
+        self.others = false;
+        self
+    }
+
+    /// The same for what all users share.
+    #[must_use]
+    pub fn of_all(mut self) -> Self {
+        self.owner = None;
+        self
+    }
+
+    /// By which name examples are kept: the database's, with the owner's behind it.
+    pub fn shelf(&self) -> String {
+        match &self.owner {
+            Some(owner) => format!("{}#{owner}", self.database),
+            None => self.database.clone(),
+        }
     }
 
     /// Where it is kept.
@@ -110,25 +136,40 @@ impl Memory {
         let known = known.filter(|example| example.standing == Standing::Verified && example.hurt <= example.helped);
         let mut recalled = Recalled { known, database: Some(self.database.clone()), ..Recalled::default() };
         if self.most > 0 {
-            let sought = Sought {
-                question,
-                database: &self.database,
-                dialect: Some(self.dialect),
-                only_database: !self.others,
-                only_verified: false,
-                most: self.most,
-            };
-            recalled.examples = self.store.search(&sought).await?;
+            for shelf in self.shelves() {
+                let sought = Sought {
+                    question,
+                    database: &shelf,
+                    dialect: Some(self.dialect),
+                    only_database: !self.others,
+                    only_verified: false,
+                    most: self.most,
+                };
+                recalled.examples.extend(self.store.search(&sought).await?);
+            }
+            if self.owner.is_some() {
+                recalled.examples.iter_mut().for_each(|found| found.example.database.clone_from(&self.database));
+                recalled.examples.sort_by(|one, other| other.similarity.total_cmp(&one.similarity));
+                recalled.examples.truncate(self.most);
+            }
         }
         Ok(recalled)
     }
 
     /// The example of this very question, of this database or of any.
     async fn find(&self, question: &str) -> Result<Option<Example>, Error> {
-        match self.store.get(&id(question, &self.database)).await? {
-            Some(example) => Ok(Some(example)),
-            None => Ok(self.store.get(&id(question, "")).await?.filter(|example| example.dialect == self.dialect)),
+        for shelf in self.shelves() {
+            if let Some(example) = self.store.get(&id(question, &shelf)).await? {
+                return Ok(Some(example));
+            }
         }
+        Ok(self.store.get(&id(question, "")).await?.filter(|example| example.dialect == self.dialect))
+    }
+
+    /// Where examples may be: the user's own come first.
+    pub fn shelves(&self) -> impl Iterator<Item = String> + use<> {
+        let shared = self.owner.is_some().then(|| self.database.clone());
+        std::iter::once(self.shelf()).chain(shared)
     }
 
     /// Writes down what was shown for an answer, and what turned out not to fit the tables any more.
@@ -136,6 +177,8 @@ impl Memory {
         let gave_up = answer.status == Status::GaveUp;
         let used = Change { uses: 1, hurt: u32::from(gave_up), ..Change::default() };
         let outdated = Change { standing: Some(Standing::Stale), ..Change::default() };
+        // What one user may not read, others may: it is stale for nobody else.
+        let stale = if self.owner.is_some() { &[] } else { stale };
         let shown = answer.examples.iter().chain(&answer.remembered).map(|id| (id.as_str(), used));
         let changes: Vec<(&str, Change)> = shown.chain(stale.iter().map(|id| (id.as_str(), outdated))).collect();
         if changes.is_empty() { Ok(()) } else { self.store.change(&changes).await.map(|_| ()) }
@@ -168,7 +211,7 @@ impl Memory {
     /// until somebody approves it.
     pub async fn complain(&self, answer: &Unjudged) -> Result<(), Error> {
         self.judge(answer, Change { hurt: 1, ..Change::default() }).await?;
-        let mine = id(&answer.question, &self.database);
+        let mine = id(&answer.question, &self.shelf());
         let doubted = Change { standing: Some(Standing::Unverified), ..Change::default() };
         let known = self.store.get(&mine).await?;
         let same =
@@ -197,11 +240,11 @@ impl Memory {
 
     /// Forgets a question; `false` if it was not known.
     pub async fn forget(&self, question: &str) -> Result<bool, Error> {
-        Ok(self.store.remove(&[&id(question, &self.database)]).await? > 0)
+        Ok(self.store.remove(&[&id(question, &self.shelf())]).await? > 0)
     }
 
     fn example(&self, question: &str, sql: &str, provenance: Provenance, standing: Standing) -> Example {
-        Example { provenance, standing, ..Example::new(question, sql, &self.database, self.dialect) }
+        Example { provenance, standing, ..Example::new(question, sql, &self.shelf(), self.dialect) }
     }
 }
 

@@ -33,6 +33,14 @@ impl Traces {
         self.prune()
     }
 
+    /// Keeps a run without waiting for the disk, and now and then lets go of what is too old.
+    pub fn save_soon(&self, id: &str, events: &[Event]) -> io::Result<()> {
+        self.write(id, events, false)?;
+        // To list the folder each time would cost more than the run itself. The last digits of an id are as good as chance.
+        let now_and_then = id.bytes().next_back().is_some_and(|last| last == b'0');
+        if now_and_then { self.prune() } else { Ok(()) }
+    }
+
     /// Keeps one run of many: the disk is not waited for, and older runs stay until [`Traces::prune`] is called.
     pub fn add(&self, id: &str, events: &[Event]) -> io::Result<()> {
         self.write(id, events, false)

@@ -1,0 +1,324 @@
+//! HTTP: every route with what it takes and gives, in one list.
+
+mod ask;
+mod body;
+mod caller;
+mod idempotency;
+mod manage;
+mod openapi;
+mod problem;
+mod rows;
+mod sql;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, delete, get, post};
+use querymend::correct::{Correct, Corrected};
+use querymend::direct::{Checked, Emptiness, Grounded};
+use querymend::guard::Stats;
+use querymend::{Answer, Problem, ProblemCode};
+use querymend_memory::Example;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::Value;
+use tower_http::catch_panic::CatchPanicLayer;
+
+pub use self::body::Given;
+pub use self::caller::{Caller, request_id};
+use self::manage::{Begin, Reset, SessionTold};
+pub use self::problem::Refused;
+use self::rows::RanTold;
+use crate::service::{Listed, NewExample, QueryText, Question, Service};
+
+/// A route of the API.
+pub struct Route {
+    /// How it is asked.
+    pub method: Method,
+    /// Where.
+    pub path: &'static str,
+    /// What it is for.
+    pub summary: &'static str,
+    /// Parameters of the query string, with what they mean.
+    pub query: &'static [(&'static str, &'static str)],
+    /// The shape of the body that it takes.
+    pub takes: Option<Shape>,
+    /// The status and shape of what it gives where all is well.
+    pub gives: (StatusCode, Option<Shape>),
+    /// Whether it asks who sends the request.
+    pub open: bool,
+    handler: fn() -> MethodRouter<Arc<Service>>,
+}
+
+/// Writes down the shape of a type.
+pub type Shape = fn(&mut SchemaGenerator) -> Schema;
+
+const DATABASE: (&str, &str) = ("database", "the database; it may be left out where there is only one");
+const PAGE: (&str, &str) = ("page_size", "rows of a page; with it a cursor comes back where there are more");
+
+/// Every route.
+pub static ROUTES: &[Route] = &[
+    Route {
+        method: Method::POST,
+        path: "/v1/ask",
+        summary: "Answer a question. With `Accept: text/event-stream` every step is told as it happens",
+        query: &[],
+        takes: Some(|g| g.subschema_for::<Question>()),
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Answer>())),
+        open: false,
+        handler: || post(ask::ask),
+    },
+    Route {
+        method: Method::POST,
+        path: "/v1/correct",
+        summary: "Mend a query that failed, without a model",
+        query: &[],
+        takes: Some(|g| g.subschema_for::<Correct>()),
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Corrected>())),
+        open: false,
+        handler: || post(sql::correct),
+    },
+    Route {
+        method: Method::POST,
+        path: "/v1/check",
+        summary: "Say what is wrong with a query, without running it",
+        query: &[],
+        takes: Some(|g| g.subschema_for::<QueryText>()),
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Checked>())),
+        open: false,
+        handler: || post(sql::check),
+    },
+    Route {
+        method: Method::POST,
+        path: "/v1/fix",
+        summary: "Mend a query that may fail, without a model",
+        query: &[],
+        takes: Some(|g| g.subschema_for::<QueryText>()),
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Corrected>())),
+        open: false,
+        handler: || post(sql::fix),
+    },
+    Route {
+        method: Method::POST,
+        path: "/v1/run",
+        summary: "Review a query and run it read-only. Rows come as JSON, CSV or Arrow, by `Accept`",
+        query: &[PAGE],
+        takes: Some(|g| g.subschema_for::<QueryText>()),
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<RanTold>())),
+        open: false,
+        handler: || post(sql::run),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/results/{cursor}",
+        summary: "The next page of rows",
+        query: &[PAGE],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<RanTold>())),
+        open: false,
+        handler: || get(sql::page),
+    },
+    Route {
+        method: Method::POST,
+        path: "/v1/explain-empty",
+        summary: "Say why a query finds nothing",
+        query: &[],
+        takes: Some(|g| g.subschema_for::<QueryText>()),
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Emptiness>())),
+        open: false,
+        handler: || post(sql::explain_empty),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/databases",
+        summary: "The databases that may be asked",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Vec<Listed>>())),
+        open: false,
+        handler: || get(manage::databases),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/schema",
+        summary: "The tables that may be read",
+        query: &[DATABASE],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<manage::Tables>())),
+        open: false,
+        handler: || get(manage::schema),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/values",
+        summary: "Values of the database that are like a word",
+        query: &[
+            ("word", "what is looked for"),
+            DATABASE,
+            ("table", "only in this table"),
+            ("column", "only in this column of it"),
+        ],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Vec<Grounded>>())),
+        open: false,
+        handler: || get(manage::values),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/examples",
+        summary: "The examples of a database: one's own and those that all share",
+        query: &[DATABASE],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Vec<Example>>())),
+        open: false,
+        handler: || get(manage::examples),
+    },
+    Route {
+        method: Method::POST,
+        path: "/v1/examples",
+        summary: "Add a question with the query that answers it",
+        query: &[],
+        takes: Some(|g| g.subschema_for::<NewExample>()),
+        gives: (StatusCode::CREATED, Some(|g| g.subschema_for::<Example>())),
+        open: false,
+        handler: || post(manage::add_example),
+    },
+    Route {
+        method: Method::DELETE,
+        path: "/v1/examples/{id}",
+        summary: "Forget an example",
+        query: &[DATABASE],
+        takes: None,
+        gives: (StatusCode::NO_CONTENT, None),
+        open: false,
+        handler: || delete(manage::remove_example),
+    },
+    Route {
+        method: Method::POST,
+        path: "/v1/sessions",
+        summary: "Begin a conversation",
+        query: &[],
+        takes: Some(|g| g.subschema_for::<Begin>()),
+        gives: (StatusCode::CREATED, Some(|g| g.subschema_for::<SessionTold>())),
+        open: false,
+        handler: || post(manage::begin),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/sessions",
+        summary: "One's newest conversations",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Vec<SessionTold>>())),
+        open: false,
+        handler: || get(manage::sessions),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/sessions/{id}",
+        summary: "What was said in a conversation",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<SessionTold>())),
+        open: false,
+        handler: || get(manage::session),
+    },
+    Route {
+        method: Method::DELETE,
+        path: "/v1/sessions/{id}",
+        summary: "Forget a conversation",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::NO_CONTENT, None),
+        open: false,
+        handler: || delete(manage::forget),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/traces/{id}",
+        summary: "Every event of a past question",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Vec<Value>>())),
+        open: false,
+        handler: || get(manage::trace),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/breakers",
+        summary: "How databases and models have been doing",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Vec<Stats>>())),
+        open: false,
+        handler: || get(manage::breakers),
+    },
+    Route {
+        method: Method::POST,
+        path: "/v1/breakers/reset",
+        summary: "Close a circuit breaker, or all of them",
+        query: &[],
+        takes: Some(|g| g.subschema_for::<Reset>()),
+        gives: (StatusCode::NO_CONTENT, None),
+        open: false,
+        handler: || post(manage::reset),
+    },
+    Route {
+        method: Method::GET,
+        path: "/healthz",
+        summary: "Whether the server runs",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<manage::Health>())),
+        open: true,
+        handler: || get(manage::healthz),
+    },
+    Route {
+        method: Method::GET,
+        path: "/readyz",
+        summary: "Whether its databases answer",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<manage::Health>())),
+        open: true,
+        handler: || get(manage::readyz),
+    },
+    Route {
+        method: Method::GET,
+        path: "/openapi.json",
+        summary: "This description",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Value>())),
+        open: true,
+        handler: || get(openapi::serve),
+    },
+];
+
+/// All routes, with what holds for each of them.
+pub fn router(service: Arc<Service>) -> Router {
+    let mut router = Router::new();
+    for route in ROUTES {
+        router = router.route(route.path, (route.handler)());
+    }
+    router
+        .fallback(|| async { Refused::from(Problem::new(ProblemCode::NotFound, "there is nothing at this address")) })
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
+            Refused::from(Problem::new(ProblemCode::Internal, "something went wrong here")).into_response()
+        }))
+        .with_state(service)
+}
+
+async fn method_not_allowed() -> Response {
+    let problem = Problem::new(ProblemCode::BadRequest, "this address does not take this method");
+    let mut response = Refused::from(problem).into_response();
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response
+}
+
+/// The description of all routes, as OpenAPI 3.1 has it.
+pub fn description() -> Value {
+    openapi::description()
+}

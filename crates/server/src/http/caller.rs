@@ -1,0 +1,53 @@
+//! Who sends a request: let in, counted, and given a number.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+
+use super::problem::Refused;
+use crate::rates::Ticket;
+use crate::service::{Asking, Service};
+use crate::user::{Credentials, User};
+
+/// Who sends a request. As long as it is held, the request counts as running.
+#[derive(Debug)]
+pub struct Caller {
+    /// Who.
+    pub user: User,
+    /// By which the request is found in logs.
+    pub request_id: String,
+    /// The trace that it belongs to.
+    pub traceparent: Option<String>,
+    _ticket: Ticket,
+}
+
+impl Caller {
+    /// The same, as the service wants it.
+    pub fn asking(&self) -> Asking<'_> {
+        Asking { user: &self.user, request_id: &self.request_id, traceparent: self.traceparent.as_deref() }
+    }
+}
+
+impl FromRequestParts<Arc<Service>> for Caller {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refused> {
+        let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let credentials = Credentials { authorization: text("authorization"), api_key: text("x-api-key") };
+        let user = service.user(&credentials)?;
+        let ticket = service.admit(&user)?;
+        let traceparent = text("traceparent").filter(|text| text.len() == 55).map(str::to_owned);
+        Ok(Self { user, request_id: request_id(&parts.headers), traceparent, _ticket: ticket })
+    }
+}
+
+/// The id that the sender gave the request, if it is one that can stand in a log; else a new one.
+pub fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get("x-request-id").and_then(|value| value.to_str().ok());
+    let fine = |id: &&str| {
+        (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b))
+    };
+    given.filter(fine).map_or_else(querymend::trace_id, str::to_owned)
+}

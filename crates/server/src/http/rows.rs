@@ -1,0 +1,131 @@
+//! Rows as clients want them: JSON, CSV or Arrow.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use querymend::correct::Placed;
+use querymend::{Problem, ProblemCode};
+use querymend_sql::{Cell, Rows};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::problem::Refused;
+
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One object.
+    Json,
+    /// With a header; NULL is an empty field, empty text is `""`.
+    Csv,
+}
+
+impl Format {
+    /// What an `Accept` header asks for; JSON, where it does not say.
+    pub fn of(accept: &str) -> Self {
+        if accept.contains("text/csv") { Self::Csv } else { Self::Json }
+    }
+}
+
+/// What came of a query that was run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RanTold {
+    /// The query that was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sql: Option<String>,
+    /// The rows, or those of one page.
+    pub rows: Rows,
+    /// What is odd about the query.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Placed>,
+    /// How long the database took, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ms: Option<f64>,
+    /// By which the next page is fetched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// Writes a result.
+pub fn told(told: RanTold, format: Format) -> Response {
+    if format == Format::Json {
+        return json(&told);
+    }
+    let mut response = written(&told.rows, format);
+    if let Some(cursor) = told.cursor.and_then(|cursor| HeaderValue::from_str(&cursor).ok()) {
+        response.headers_mut().insert("x-cursor", cursor);
+    }
+    response
+}
+
+/// As JSON.
+pub fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(body) => with_type(StatusCode::OK, body, "application/json"),
+        Err(error) => {
+            Refused::from(Problem::new(ProblemCode::Internal, format!("the answer cannot be written: {error}")))
+                .into_response()
+        }
+    }
+}
+
+/// Rows alone; what does not fit into them stands in headers.
+pub fn written(rows: &Rows, format: Format) -> Response {
+    let mut response = match format {
+        Format::Json => json(rows),
+        Format::Csv => with_type(StatusCode::OK, csv(rows).into_bytes(), "text/csv; charset=utf-8; header=present"),
+    };
+    let truncated = HeaderValue::from_static(if rows.truncated { "true" } else { "false" });
+    response.headers_mut().insert("x-truncated", truncated);
+    response
+}
+
+fn with_type(status: StatusCode, body: Vec<u8>, kind: &'static str) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn csv(rows: &Rows) -> String {
+    let mut out = String::new();
+    let mut line = |cells: &mut dyn Iterator<Item = String>| {
+        out.push_str(&cells.collect::<Vec<_>>().join(","));
+        out.push_str("\r\n");
+    };
+    line(&mut rows.columns.iter().map(|name| quoted(name)));
+    for row in &rows.rows {
+        line(&mut row.iter().map(|cell| match cell {
+            Cell::Null => String::new(),
+            Cell::Boolean(value) => value.to_string(),
+            Cell::Integer(value) => value.to_string(),
+            Cell::Number(value) => value.to_string(),
+            Cell::Decimal(value) => value.clone(),
+            Cell::Text(value) | Cell::Binary(value) => quoted(value),
+        }));
+    }
+    out
+}
+
+fn quoted(text: &str) -> String {
+    let plain = !text.is_empty() && !text.contains([',', '"', '\n', '\r']) && text.trim() == text;
+    if plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_tells_null_from_nothing() {
+        let rows = Rows {
+            columns: vec!["a".into(), "b,c".into()],
+            rows: vec![
+                vec![Cell::Null, Cell::Text(String::new())],
+                vec![Cell::Integer(1), Cell::Text("x \"y\"".into())],
+            ],
+            truncated: false,
+        };
+        assert_eq!(csv(&rows), "a,\"b,c\"\r\n,\"\"\r\n1,\"x \"\"y\"\"\"\r\n");
+    }
+}

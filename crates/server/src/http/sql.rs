@@ -1,0 +1,94 @@
+//! Routes for those who write SQL themselves.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use querymend::correct::{Correct, Corrected};
+use querymend::direct::{Checked, Emptiness};
+use querymend::{Cancel, Problem, ProblemCode};
+use serde::Deserialize;
+
+use super::body::{Asked, Given};
+use super::caller::Caller;
+use super::problem::Refused;
+use super::rows::{self, Format, RanTold};
+use crate::service::{QueryText, Service};
+
+/// How rows are fetched.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paging {
+    page_size: Option<usize>,
+}
+
+pub async fn check(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Given(query): Given<QueryText>,
+) -> Result<Json<Checked>, Refused> {
+    Ok(Json(service.check(&caller.asking(), &query).await?))
+}
+
+pub async fn correct(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Given(mut asked): Given<Correct>,
+) -> Result<Json<Corrected>, Refused> {
+    let database = asked.database.take();
+    Ok(Json(service.correct(&caller.asking(), database.as_deref(), asked).await?))
+}
+
+pub async fn fix(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Given(query): Given<QueryText>,
+) -> Result<Json<Corrected>, Refused> {
+    let asked = Correct { question: query.question, ..Correct::new(query.sql) };
+    Ok(Json(service.correct(&caller.asking(), query.database.as_deref(), asked).await?))
+}
+
+pub async fn run(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    headers: HeaderMap,
+    Asked(paging): Asked<Paging>,
+    Given(query): Given<QueryText>,
+) -> Result<Response, Refused> {
+    let format = format(&headers);
+    let ran = service.run(&caller.asking(), &query, &Cancel::new()).await?;
+    let page = service.results.first(caller.user.name(), ran.rows, paging.page_size.unwrap_or(usize::MAX).max(1));
+    let told =
+        RanTold { sql: Some(ran.sql), rows: page.rows, warnings: ran.warnings, ms: Some(ran.ms), cursor: page.cursor };
+    Ok(rows::told(told, format))
+}
+
+pub async fn page(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    headers: HeaderMap,
+    Path(cursor): Path<String>,
+    Asked(paging): Asked<Paging>,
+) -> Result<Response, Refused> {
+    let page = service.results.next(caller.user.name(), &cursor, paging.page_size.unwrap_or(1_000));
+    let gone = || {
+        Problem::new(ProblemCode::NotFound, "there is no such page, or it waited too long").hint("run the query again")
+    };
+    let page = page.ok_or_else(gone)?;
+    let told = RanTold { sql: None, rows: page.rows, warnings: Vec::new(), ms: None, cursor: page.cursor };
+    Ok(rows::told(told, format(&headers)))
+}
+
+pub async fn explain_empty(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Given(query): Given<QueryText>,
+) -> Result<Json<Emptiness>, Refused> {
+    Ok(Json(service.explain_empty(&caller.asking(), &query, &Cancel::new()).await?))
+}
+
+fn format(headers: &HeaderMap) -> Format {
+    Format::of(headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default())
+}

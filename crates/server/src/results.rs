@@ -1,0 +1,114 @@
+//! Rows that are fetched page by page. They are kept for a while, for the user who asked, within bounds.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use querymend_sql::{Cell, Rows};
+
+/// How long rows wait for the next page.
+const AGE: Duration = Duration::from_secs(300);
+/// Cells that are kept, of all users together.
+const MOST_CELLS: usize = 5_000_000;
+/// Results of one user.
+const MOST_OF_ONE: usize = 8;
+
+/// Results of which pages are still to be fetched.
+#[derive(Default)]
+pub struct Results {
+    kept: Mutex<HashMap<String, Kept>>,
+}
+
+struct Kept {
+    user: String,
+    rows: Arc<Rows>,
+    at: Instant,
+}
+
+/// Some rows of a result.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The rows.
+    pub rows: Rows,
+    /// By which the next page is fetched; nothing if this is the last.
+    pub cursor: Option<String>,
+}
+
+impl Results {
+    /// The first page of a result. What follows is kept, where anything does.
+    pub fn first(&self, user: &str, rows: Rows, size: usize) -> Page {
+        if rows.rows.len() <= size {
+            return Page { rows, cursor: None };
+        }
+        let id = querymend::trace_id();
+        let rows = Arc::new(rows);
+        let page = page(&id, &rows, 0, size);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|_, one| one.at.elapsed() < AGE);
+        let oldest = |kept: &HashMap<String, Kept>, user: Option<&str>| {
+            let own = kept.iter().filter(|(_, one)| user.is_none_or(|user| one.user == user));
+            own.min_by_key(|(_, one)| one.at).map(|(id, _)| id.clone())
+        };
+        while kept.values().filter(|one| one.user == user).count() >= MOST_OF_ONE {
+            let Some(id) = oldest(&kept, Some(user)) else { break };
+            kept.remove(&id);
+        }
+        let cells = |rows: &Rows| rows.rows.len() * rows.columns.len().max(1);
+        while !kept.is_empty() && kept.values().map(|one| cells(&one.rows)).sum::<usize>() + cells(&rows) > MOST_CELLS {
+            let Some(id) = oldest(&kept, None) else { break };
+            kept.remove(&id);
+        }
+        kept.insert(id, Kept { user: user.to_owned(), rows, at: Instant::now() });
+        page
+    }
+
+    /// A further page; nothing if the cursor is not this user's, or too old.
+    pub fn next(&self, user: &str, cursor: &str, size: usize) -> Option<Page> {
+        let (id, from) = cursor.rsplit_once('.')?;
+        let from: usize = from.parse().ok()?;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = kept.get_mut(id).filter(|one| one.user == user && one.at.elapsed() < AGE)?;
+        if from >= one.rows.rows.len() {
+            return None;
+        }
+        one.at = Instant::now();
+        let rows = Arc::clone(&one.rows);
+        drop(kept);
+        Some(page(id, &rows, from, size))
+    }
+}
+
+fn page(id: &str, rows: &Rows, from: usize, size: usize) -> Page {
+    let to = from.saturating_add(size.max(1)).min(rows.rows.len());
+    let last = to == rows.rows.len();
+    let part: Vec<Vec<Cell>> = rows.rows[from..to].to_vec();
+    let rows = Rows { columns: rows.columns.clone(), rows: part, truncated: rows.truncated && last };
+    Page { rows, cursor: (!last).then(|| format!("{id}.{to}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other_and_belong_to_one_user() {
+        let rows =
+            Rows { columns: vec!["n".into()], rows: (0..5).map(|n| vec![Cell::Integer(n)]).collect(), truncated: true };
+        let results = Results::default();
+        let first = results.first("ann", rows, 2);
+        assert_eq!((first.rows.rows.len(), first.rows.truncated), (2, false));
+        let cursor = first.cursor.unwrap_or_default();
+        assert!(results.next("bob", &cursor, 2).is_none());
+        let last = results.next("ann", &cursor, 9);
+        let last = last.map(|page| (page.rows.rows, page.rows.truncated, page.cursor));
+        assert_eq!(last, Some(((2..5).map(|n| vec![Cell::Integer(n)]).collect(), true, None)));
+        for wrong in ["", ".", "x.1", "x", &format!("{cursor}9")] {
+            assert!(results.next("ann", wrong, 2).is_none(), "{wrong}");
+        }
+        for n in 0..20 {
+            let rows = Rows { rows: vec![vec![Cell::Integer(n)]; 3], ..Rows::default() };
+            results.first("ann", rows, 1);
+        }
+        assert!(results.next("ann", &cursor, 2).is_none(), "old ones make room");
+    }
+}

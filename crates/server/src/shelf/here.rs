@@ -1,0 +1,128 @@
+//! Conversations in memory and past runs as files: for one process.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use querymend::{Event, Problem, ProblemCode, Traces};
+use serde_json::Value;
+
+use super::{Kept, Shelf, Talk};
+use crate::service::now;
+
+/// Conversations of all users together.
+const MOST: usize = 20_000;
+
+/// Keeps everything in this process, but for past runs, which are files.
+pub struct Here {
+    talks: Mutex<HashMap<String, Talk>>,
+    /// Conversations of one user.
+    most: usize,
+    age: Duration,
+    runs: Option<(PathBuf, usize)>,
+}
+
+impl Here {
+    /// Keeps so many conversations of each user for so long, and so many runs in a folder where one is given.
+    pub fn new(most: usize, age: Duration, runs: Option<(PathBuf, usize)>) -> Self {
+        Self { talks: Mutex::default(), most, age, runs }
+    }
+
+    fn talks(&self) -> MutexGuard<'_, HashMap<String, Talk>> {
+        self.talks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_old(&self, talk: &Talk) -> bool {
+        now().saturating_sub(talk.at) > self.age.as_secs()
+    }
+
+    /// The runs of each user lie in a folder of their own; whatever stands in a name, it cannot lead out of it.
+    fn runs(&self, user: &str) -> Option<Traces> {
+        let (folder, keep) = self.runs.as_ref()?;
+        let folder = if user.is_empty() { folder.clone() } else { folder.join(format!("user-{}", hexadecimal(user))) };
+        Some(Traces::new(folder, *keep))
+    }
+}
+
+fn hexadecimal(text: &str) -> String {
+    text.bytes().take(100).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unwritable(error: &std::io::Error) -> Problem {
+    Problem::new(ProblemCode::Internal, format!("past runs cannot be kept or read: {error}"))
+}
+
+impl Shelf for Here {
+    fn name(&self) -> &str {
+        "this process"
+    }
+
+    fn talk<'a>(&'a self, user: &'a str, id: &'a str) -> Kept<'a, Option<Talk>> {
+        Box::pin(async move {
+            let talk = self.talks().get(id).filter(|talk| talk.user == user && !self.is_old(talk)).cloned();
+            Ok(talk)
+        })
+    }
+
+    fn keep_talk<'a>(&'a self, talk: &'a Talk) -> Kept<'a, bool> {
+        Box::pin(async move {
+            let mut talks = self.talks();
+            let id = &talk.conversation.id;
+            match talks.get(id) {
+                Some(known) if known.user != talk.user || known.version + 1 != talk.version => return Ok(false),
+                None if talk.version != 1 => return Ok(false),
+                _ => {}
+            }
+            talks.insert(id.clone(), talk.clone());
+            let mut own: Vec<(u64, String)> =
+                talks.iter().filter(|(_, t)| t.user == talk.user).map(|(id, t)| (t.at, id.clone())).collect();
+            if own.len() > self.most {
+                own.sort();
+                for (_, old) in own.iter().filter(|(_, old)| old != id).take(own.len() - self.most) {
+                    talks.remove(old);
+                }
+            }
+            if talks.len() > MOST {
+                talks.retain(|_, talk| !self.is_old(talk));
+                let oldest = talks.iter().filter(|(known, _)| *known != id).min_by_key(|(_, talk)| talk.at);
+                let oldest = oldest.map(|(id, _)| id.clone()).filter(|_| talks.len() > MOST);
+                oldest.and_then(|id| talks.remove(&id));
+            }
+            Ok(true)
+        })
+    }
+
+    fn talks<'a>(&'a self, user: &'a str, most: usize) -> Kept<'a, Vec<Talk>> {
+        Box::pin(async move {
+            let mut own: Vec<Talk> =
+                self.talks().values().filter(|t| t.user == user && !self.is_old(t)).cloned().collect();
+            own.sort_by_key(|talk| std::cmp::Reverse(talk.at));
+            own.truncate(most);
+            Ok(own)
+        })
+    }
+
+    fn forget_talk<'a>(&'a self, user: &'a str, id: &'a str) -> Kept<'a, bool> {
+        Box::pin(async move {
+            let mut talks = self.talks();
+            let own = talks.get(id).is_some_and(|talk| talk.user == user);
+            Ok(own && talks.remove(id).is_some())
+        })
+    }
+
+    fn keep_run<'a>(&'a self, user: &'a str, id: &'a str, events: &'a [Event]) -> Kept<'a, ()> {
+        Box::pin(async move {
+            let Some(traces) = self.runs(user).filter(Traces::keeps) else { return Ok(()) };
+            traces.save_soon(id, events).map_err(|error| unwritable(&error))
+        })
+    }
+
+    fn run<'a>(&'a self, user: &'a str, id: &'a str) -> Kept<'a, Option<Vec<Value>>> {
+        Box::pin(async move {
+            // The beginning of an id is enough on the command line; over a network it would help to guess.
+            let Some(traces) = self.runs(user).filter(|_| id.len() == 36) else { return Ok(None) };
+            traces.read(id).map_err(|error| unwritable(&error))
+        })
+    }
+}
