@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use querymend::Config;
 use querymend::guard::Breakers;
 use querymend_server::audit::Audit;
-use querymend_server::shelf::{Here, Shelf};
+use querymend_server::shelf::{Here, Postgres, Shelf};
 use querymend_server::user::{Gate, Open};
 use querymend_server::{Service, Stopping, http, serve};
 use tokio::net::TcpListener;
@@ -118,9 +118,19 @@ async fn listen(
         None => Audit::default(),
     };
     let limits = config.server.limits.clone();
+    let store = given.remembering.store.clone().or_else(|| config.memory.store.clone());
+    let shared = store.filter(|store| store.starts_with("postgres://") || store.starts_with("postgresql://"));
     let runs = config.trace.folder.clone().or_else(|| state::folder().map(|folder| folder.join("served")));
     let runs = runs.map(|folder| (folder, config.trace.keep as usize));
-    let shelf: Arc<dyn Shelf> = Arc::new(Here::new(limits.sessions, limits.session_age, runs));
+    let shelf: Arc<dyn Shelf> = match shared {
+        // Where examples are shared by several processes, conversations are too.
+        Some(address) => {
+            let keep = config.trace.keep as usize;
+            let shelf = Postgres::open(&address, limits.sessions, limits.session_age, keep).await;
+            Arc::new(shelf.map_err(|problem| Failure { what: problem.message, hint: problem.hint })?)
+        }
+        None => Arc::new(Here::new(limits.sessions, limits.session_age, runs)),
+    };
     let breakers = Arc::new(Breakers::new(config.circuit_breaker));
     let gate = Serve::gate(&config)?;
     let setup = serving::setup(&given.db, Arc::clone(&model), &given.remembering, config, gate, out).await?;
