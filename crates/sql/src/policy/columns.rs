@@ -123,7 +123,7 @@ mod tests {
         assert_eq!((names(0), names(1)), (vec!["id", "name"], vec!["staff_id", "day"]));
         let (staff, pay) = (&shown.tables()[0], &shown.tables()[1]);
         assert!(staff.unique.is_empty() && pay.primary_key.is_empty(), "half a key is no key");
-        assert_eq!(pay.foreign_keys.iter().map(|k| k.columns.join()).collect::<Vec<_>>(), ["staff_id"]);
+        assert_eq!(pay.foreign_keys.iter().map(|k| k.columns.join(" ")).collect::<Vec<_>>(), ["staff_id"]);
         assert_eq!(shown.withheld(staff).collect::<Vec<_>>(), ["ssn", "salary"]);
         assert_eq!(policy.idle_denies(&shown), ["staff.pension", "boats.length"]);
     }

@@ -162,7 +162,9 @@ fn guarded<'s>(subject: &'s Subject<'_>) -> Vec<Guarded<'s>> {
         let implicit = dialect.hidden_columns.iter().copied();
         let implicit =
             implicit.filter(|name| named || (!dialect.rows_are_values && !(key_shown && numbers_rows(name)))).collect();
-        let source = facts.sources.iter().position(|s| s.place == *place);
+        // What was walked twice is not known well enough to say which of the two a name means.
+        let mut walked = (0..facts.sources.len()).filter(|&id| facts.sources[id].place == *place);
+        let source = walked.next().filter(|_| walked.next().is_none());
         let name = parts.join(".");
         out.push(Guarded {
             place: *place,
