@@ -81,7 +81,7 @@ impl Guarded<'_> {
         let denied = |name: &str| self.denied.iter().any(|d| d.fits(name));
         let implicit = |name: &str| {
             self.implicit.iter().any(|i| i.eq_ignore_ascii_case(name))
-                && !self.table.is_some_and(|t| t.column(name).is_some())
+                && self.table.is_none_or(|t| t.column(name).is_none())
         };
         if denied(written) || implicit(written) {
             return true;
@@ -161,7 +161,7 @@ fn guarded<'s>(subject: &'s Subject<'_>) -> Vec<Guarded<'s>> {
         let named = dialect.hidden_columns.iter().any(|name| denied.iter().any(|d| d.fits(name)));
         let implicit = dialect.hidden_columns.iter().copied();
         let implicit =
-            implicit.filter(|name| named || (!dialect.rows_are_values && !(key_shown && numbers_rows(name)))).collect();
+            implicit.filter(|name| named || !(dialect.rows_are_values || key_shown && numbers_rows(name))).collect();
         // What was walked twice is not known well enough to say which of the two a name means.
         let mut walked = (0..facts.sources.len()).filter(|&id| facts.sources[id].place == *place);
         let source = walked.next().filter(|_| walked.next().is_none());
