@@ -82,8 +82,12 @@ impl Known {
 /// Warns of what the policy denies and the database does not have: it may be misspelt, and then nothing is denied.
 pub fn tell_idle(policy: &Policy, schema: &Schema, out: &Out) {
     for entry in policy.idle_denies(schema) {
+        let (list, what) = match policy.deny_columns.iter().any(|column| column == entry) {
+            true => ("deny_columns", "column"),
+            false => ("deny_tables", "table"),
+        };
         let entry = one_line(entry);
-        out.say(&format!("warning: `{entry}` in deny_tables fits no table of the database, and so denies none"));
+        out.say(&format!("warning: `{entry}` in {list} fits no {what} of the database, and so denies none"));
     }
 }
 

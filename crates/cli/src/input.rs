@@ -105,8 +105,8 @@ pub fn policy_file(path: &Path) -> Result<Policy, Failure> {
     };
     policy.map_err(|error| {
         Failure::new(format!("`{name}` is no policy: {error}")).hint(
-            "its fields are allow_tables, deny_tables, allow_functions, deny_functions, comments (strip or reject), \
-             max_bytes and max_depth",
+            "its fields are allow_tables, deny_tables, deny_columns, allow_functions, deny_functions, \
+             comments (strip or reject), max_bytes and max_depth",
         )
     })
 }

@@ -204,7 +204,7 @@ fn wording(name: &str) -> Result<String, String> {
 
 /// Warns of what the configuration denies and the database does not have.
 pub fn tell_idle(config: &Config, engine: &dyn Engine, runtime: &Runtime, out: &Out) {
-    if config.policy.deny_tables.is_empty() {
+    if config.policy.deny_tables.is_empty() && config.policy.deny_columns.is_empty() {
         return;
     }
     // A database that cannot be read says so when it is asked.

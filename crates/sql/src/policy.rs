@@ -1,6 +1,9 @@
 //! What may be asked of a database: tables, functions, comments and sizes.
 
+mod columns;
 mod pattern;
+
+pub(crate) use self::columns::DeniedColumn;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -29,6 +32,10 @@ pub struct Policy {
     /// These tables may never be read, whatever else says so. An entry that cannot be understood denies every table.
     #[serde(deserialize_with = "read_denied")]
     pub deny_tables: Vec<String>,
+    /// These columns may never be read nor tested: `table.column`, `schema.table.column`, or `*.column` for every table. An
+    /// entry that cannot be understood denies every column.
+    #[serde(deserialize_with = "columns::read")]
+    pub deny_columns: Vec<String>,
     /// Functions that are known to be harmless although the dialect does not list them.
     pub allow_functions: Vec<String>,
     /// Functions that are refused besides the dangerous ones.
@@ -46,6 +53,7 @@ impl Default for Policy {
         Self {
             allow_tables: None,
             deny_tables: Vec::new(),
+            deny_columns: Vec::new(),
             allow_functions: Vec::new(),
             deny_functions: Vec::new(),
             comments: Comments::Strip,
@@ -101,6 +109,7 @@ impl Policy {
             }
         };
         add(&mut self.deny_tables, other.deny_tables);
+        add(&mut self.deny_columns, other.deny_columns);
         add(&mut self.allow_functions, other.allow_functions);
         add(&mut self.deny_functions, other.deny_functions);
         if other.comments == Comments::Reject {
@@ -118,18 +127,22 @@ impl Policy {
         self
     }
 
-    /// A schema in which the tables that may not be read are hidden, so that nothing suggests them.
+    /// A schema in which the tables and columns that may not be read are hidden, so that nothing suggests them.
     pub fn readable(&self, schema: Schema) -> Schema {
         let hide = |table: &Table| !self.allows_table(&full(table));
-        if self.restricts_tables() && schema.tables().iter().any(hide) { schema.hiding(hide) } else { schema }
+        let schema =
+            if self.restricts_tables() && schema.tables().iter().any(hide) { schema.hiding(hide) } else { schema };
+        self.without_denied_columns(schema)
     }
 
-    /// Entries of `deny_tables` that fit none of the tables: they may be misspelt.
+    /// Entries of `deny_tables` that fit none of the tables, and of `deny_columns` that fit none of their columns: they may be
+    /// misspelt.
     pub fn idle_denies(&self, schema: &Schema) -> Vec<&str> {
         let idle = |entry: &&String| !schema.tables().iter().any(|table| denies(entry, &full(table)));
         // Tables of the system are in no schema.
         let listed = |entry: &&String| !entry.trim().to_lowercase().starts_with("sqlite_");
-        self.deny_tables.iter().filter(listed).filter(idle).map(String::as_str).collect()
+        let tables = self.deny_tables.iter().filter(listed).filter(idle).map(String::as_str);
+        tables.chain(self.idle_columns(schema)).collect()
     }
 }
 

@@ -263,6 +263,9 @@ fn review_here(text: &str, context: &Context<'_>, refusal: Option<&Classified>) 
         (rule.check)(&subject, &mut findings);
         safe &= rule.group != "safety" || !findings[before..].iter().any(|f: &Finding| f.severity == Severity::Error);
     }
+    if !context.policy.deny_columns.is_empty() {
+        not_mended_into_others(&mut findings);
+    }
     findings.sort_by_key(|f| (f.span.start, f.severity));
     // Two walks may come upon the same thing.
     findings.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
@@ -283,6 +286,16 @@ fn review_here(text: &str, context: &Context<'_>, refusal: Option<&Classified>) 
         ready,
         policy,
     }
+}
+
+/// A column that may not be read is not in the schema, and so would be an unknown one, for which another that is spelled alike
+/// could be put in: that would be another question.
+fn not_mended_into_others(findings: &mut Vec<Finding>) {
+    let code = crate::rules::safety::protected_column::RULE.code;
+    let hidden: Vec<Span> = findings.iter().filter(|f| f.code == code).map(|f| f.span).collect();
+    let meets = |span: Span| hidden.iter().any(|h| h.start < span.end && span.start < h.end);
+    let of_names = |code: &str| crate::rules::Rule::named(code).is_some_and(|rule| rule.group == "names");
+    findings.retain(|f| !(meets(f.span) && of_names(f.code)));
 }
 
 /// What is sent, if it is made of the very tokens that were reviewed. It always should be; if not, nothing is sent.

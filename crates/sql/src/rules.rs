@@ -103,6 +103,7 @@ pub static RULES: &[&Rule] = &[
     &safety::forbidden_function::RULE,
     &safety::locking::RULE,
     &safety::protected_table::RULE,
+    &safety::protected_column::RULE,
     // What almost parses. A fix here is known to make the text a query, so these come before those that only suspect.
     &syntax::trailing_comma::RULE,
     &syntax::clause_order::RULE,

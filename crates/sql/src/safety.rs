@@ -3,6 +3,8 @@
 //! One walk over the whole tree by the parser's own visitor, which knows every place an expression, a query or a
 //! statement can stand in. Statements are allowed by name; whatever is not listed here is not a question.
 
+mod mentions;
+
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
@@ -10,6 +12,8 @@ use sqlparser::ast::{
     Visitor,
 };
 use sqlparser::tokenizer::Span as Place;
+
+pub(crate) use self::mentions::{Mentions, Star};
 
 /// Something that is not reading, or that may turn out not to be.
 #[derive(Debug)]

@@ -221,6 +221,9 @@ pub struct Schema {
     /// So many tables at the end are known, and never spoken of.
     #[serde(skip)]
     hidden: usize,
+    /// Columns that are known to be there, by the full names of their tables, and never spoken of.
+    #[serde(skip)]
+    withheld: Vec<(String, String)>,
     /// What its columns hold, once somebody has read it.
     #[serde(skip)]
     values: OnceLock<Arc<Values>>,
@@ -287,7 +290,8 @@ impl Schema {
                 }
             }
         }
-        let mut schema = Self { tables, functions: None, by_name, hidden: 0, values: OnceLock::new() };
+        let mut schema =
+            Self { tables, functions: None, by_name, hidden: 0, withheld: Vec::new(), values: OnceLock::new() };
         infer::foreign_keys(&mut schema.tables);
         Ok(schema)
     }
@@ -333,7 +337,49 @@ impl Schema {
         for (i, table) in tables.iter().enumerate() {
             by_name.entry(table.name.to_lowercase()).or_default().push(i);
         }
-        Self { tables, functions: self.functions.clone(), by_name, hidden: count, values: OnceLock::new() }
+        let (functions, withheld) = (self.functions.clone(), self.withheld.clone());
+        Self { tables, functions, by_name, hidden: count, withheld, values: OnceLock::new() }
+    }
+
+    /// The same without some columns, and without the keys that they are part of: half a key would not be one. Which columns
+    /// were taken away is remembered, so that `*` is known to show them.
+    #[must_use]
+    pub fn withholding(mut self, hide: impl Fn(&Table, &str) -> bool) -> Self {
+        let mut taken: Vec<(String, String)> = Vec::new();
+        for table in &self.tables {
+            let names = table.columns.iter().map(|c| &c.name).chain(&table.hidden);
+            let of_table = names.filter(|name| hide(table, name)).map(|name| (table.full_name(), name.clone()));
+            taken.extend(of_table);
+        }
+        let is_taken = |table: &str, column: &str| {
+            taken.iter().any(|(t, c)| {
+                let bare = t.rsplit('.').next().unwrap_or(t);
+                (t.eq_ignore_ascii_case(table) || bare.eq_ignore_ascii_case(table)) && c.eq_ignore_ascii_case(column)
+            })
+        };
+        for table in &mut self.tables {
+            let full = table.full_name();
+            let own = |column: &str| taken.iter().any(|(t, c)| *t == full && c.eq_ignore_ascii_case(column));
+            table.columns.retain(|c| !own(&c.name));
+            table.hidden.retain(|name| !own(name));
+            if table.primary_key.iter().any(|c| own(c)) {
+                table.primary_key.clear();
+            }
+            table.unique.retain(|key| !key.iter().any(|c| own(c)));
+            table.foreign_keys.retain(|key| {
+                !key.columns.iter().any(|c| own(c)) && !key.references.iter().any(|c| is_taken(&key.table, c))
+            });
+        }
+        self.withheld.extend(taken);
+        // What was learned may speak of them.
+        self.values = OnceLock::new();
+        self
+    }
+
+    /// The columns of a table that were taken away.
+    pub fn withheld<'s>(&'s self, table: &Table) -> impl Iterator<Item = &'s str> {
+        let full = table.full_name();
+        self.withheld.iter().filter(move |(of, _)| *of == full).map(|(_, column)| column.as_str())
     }
 
     /// Adds what its columns hold. It is read after the tables, and once told stays as it is: rules that speak of values are

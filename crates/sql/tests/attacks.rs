@@ -4,7 +4,7 @@
 // A test says what went wrong by panicking.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-use querymend_sql::{Applicability, Context, Dialect, Policy, Request, Status, Verdict, repair, review};
+use querymend_sql::{Applicability, Context, Dialect, Policy, Request, Schema, Status, Verdict, repair, review};
 
 #[track_caller]
 fn refused(policy: &Policy, lines: &[(&str, &str)]) {
@@ -264,4 +264,253 @@ fn c01_functions_that_are_called_like_fields() {
     );
     let deny = Policy { deny_functions: vec!["upper".into()], ..Policy::default() };
     refused(&deny, &[("postgres", "SELECT ('a'::text).upper"), ("postgres", "SELECT x.upper FROM current_user AS x")]);
+}
+
+const STAFF: &str =
+    "CREATE TABLE staff (id INTEGER PRIMARY KEY, name TEXT, dept_id INTEGER, bonus INTEGER, salary INTEGER);
+    CREATE TABLE dept (id INTEGER PRIMARY KEY, name TEXT, budget INTEGER);
+    CREATE TABLE offers (id INTEGER PRIMARY KEY, title TEXT, salary INTEGER);";
+
+/// Every query with the whole schema, with the one that a model is shown, and with none.
+#[track_caller]
+fn with_hidden_columns(policy: &Policy, lines: &[(&str, &str)], verdict: Verdict, without_schema: bool) {
+    let mut wrong = String::new();
+    for (name, sql) in lines {
+        let dialect = Dialect::named(name).unwrap_or_else(|| panic!("{name}"));
+        let whole = Schema::from_ddl(STAFF, dialect).unwrap().with_functions(Vec::new());
+        let shown = policy.readable(whole.clone());
+        for (what, schema) in [("whole", Some(&whole)), ("shown", Some(&shown)), ("no", None)] {
+            if schema.is_none() && !without_schema {
+                continue;
+            }
+            let review = review(sql, &Context { schema, dialect, policy, question: None });
+            // Refused for what it shows, unless our parser does not know the form at all.
+            let told = review.findings.iter().any(|f| f.code.starts_with("protected-"));
+            let broken = review.findings.iter().any(|f| f.code == "syntax-error");
+            if review.verdict() != verdict || (told || broken) != (verdict == Verdict::Refused) {
+                wrong.push_str(&format!("{name}, {what} schema: {sql}\n    {:?}\n", review.findings));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "not {verdict:?}:\n{wrong}");
+}
+
+#[test]
+fn c01_hidden_columns_in_every_place_a_column_can_stand() {
+    let policy = Policy { deny_columns: vec!["staff.salary".into()], ..Policy::default() };
+    let places = [
+        "SELECT {} FROM staff",
+        "SELECT max({}) FROM staff",
+        "SELECT name FROM staff WHERE {} > 5000",
+        "SELECT name FROM staff ORDER BY {}",
+        "SELECT name FROM staff ORDER BY -{}",
+        "SELECT count(*) FROM staff GROUP BY {}",
+        "SELECT dept_id FROM staff GROUP BY dept_id HAVING max({}) > 1",
+        "SELECT name, rank() OVER (ORDER BY {}) FROM staff",
+        "SELECT CASE WHEN {} > 1 THEN 1 ELSE 0 END FROM staff",
+        "SELECT name FROM staff JOIN dept ON {} > budget",
+        "SELECT name FROM dept WHERE budget < (SELECT max({}) FROM staff)",
+        "SELECT name FROM dept d WHERE EXISTS (SELECT 1 FROM staff WHERE {} > d.budget)",
+        "SELECT (SELECT {} LIMIT 1) FROM staff",
+        "WITH x AS (SELECT name, {} FROM staff) SELECT name FROM x",
+        "SELECT x.name FROM (SELECT name, {} AS p FROM staff) AS x",
+        "SELECT name FROM dept UNION SELECT {} FROM staff",
+        "SELECT name FROM staff WHERE 1 IN (SELECT 1 FROM dept WHERE budget = {})",
+        "SELECT name AS salary FROM staff WHERE {} > 1",
+        "SELECT name FROM staff LIMIT (SELECT max({}) FROM staff)",
+        "SELECT name FROM staff WHERE {} IS NULL OR {} BETWEEN 1 AND 2",
+    ];
+    for place in places {
+        for name in ["salary", "SALARY", "staff.salary", "\"salary\""] {
+            let sql = place.replace("{}", name);
+            with_hidden_columns(&policy, &[("sqlite", &sql), ("postgres", &sql)], Verdict::Refused, true);
+        }
+        let sql = place.replace("{}", "`salary`");
+        with_hidden_columns(&policy, &[("mysql", &sql), ("spark", &sql), ("hive", &sql)], Verdict::Refused, true);
+    }
+    with_hidden_columns(
+        &policy,
+        &[
+            ("sqlite", "SELECT * FROM staff"),
+            ("sqlite", "SELECT staff.* FROM staff"),
+            ("sqlite", "SELECT main.staff.* FROM main.staff"),
+            ("sqlite", "SELECT s.* FROM STAFF AS s"),
+            ("sqlite", "SELECT d.name, s.* FROM dept d JOIN staff s ON s.dept_id = d.id"),
+            ("sqlite", "SELECT * FROM dept d JOIN staff s ON s.dept_id = d.id"),
+            ("sqlite", "SELECT name FROM dept WHERE EXISTS (SELECT * FROM staff)"),
+            ("sqlite", "SELECT name FROM (SELECT * FROM staff) AS x"),
+            ("sqlite", "WITH staff AS (SELECT * FROM staff) SELECT name FROM staff"),
+            ("sqlite", "WITH x (a, b, c, d, e) AS (SELECT * FROM staff) SELECT e FROM x"),
+            ("sqlite", "SELECT id, name, dept_id, bonus, 1 FROM staff UNION ALL SELECT * FROM staff ORDER BY 5"),
+            ("sqlite", "SELECT name FROM staff NATURAL JOIN offers"),
+            ("sqlite", "SELECT offers.title FROM offers JOIN staff USING (salary)"),
+            ("sqlite", "SELECT offers.title FROM offers JOIN staff USING ('salary')"),
+            ("sqlite", "SELECT staff.'salary' FROM staff"),
+            ("sqlite", "SELECT [salary] FROM staff"),
+            ("sqlite", "SELECT salary FROM offers, staff"),
+            ("sqlite", "SELECT name FROM staff WHERE staff MATCH 'salary:5'"),
+            ("sqlite", "SELECT sql FROM sqlite_master"),
+            ("sqlite", "SELECT count(DISTINCT salary) FROM staff"),
+            ("sqlite", "SELECT json_group_array(s.salary) FROM staff s"),
+            ("postgres", "SELECT staff FROM staff"),
+            ("postgres", "SELECT s FROM staff s"),
+            ("postgres", "SELECT \"s\" FROM staff AS s"),
+            ("postgres", "SELECT public.staff FROM public.staff"),
+            ("postgres", "SELECT row_to_json(s) FROM staff s"),
+            ("postgres", "SELECT to_jsonb(s.*) FROM staff s"),
+            ("postgres", "SELECT to_jsonb(s) ->> 'salary' FROM staff s"),
+            ("postgres", "SELECT s::text FROM staff s"),
+            ("postgres", "SELECT (s).salary FROM staff s"),
+            ("postgres", "SELECT (s.*)::text FROM staff s"),
+            ("postgres", "SELECT (s).* FROM staff s"),
+            ("postgres", "SELECT ROW(s.*) FROM staff s"),
+            ("postgres", "SELECT count(s) FROM staff s"),
+            ("postgres", "SELECT count(s.*) FROM staff s"),
+            ("postgres", "SELECT max(s::text) FROM staff s"),
+            ("postgres", "SELECT salary(s) FROM staff s"),
+            ("postgres", "SELECT s.to_json FROM staff s"),
+            ("postgres", "SELECT s.row_to_json FROM staff s"),
+            ("postgres", "SELECT name FROM staff s ORDER BY s"),
+            ("postgres", "SELECT name FROM staff s WHERE s > ROW(1, 'a', 2, 3, 4)"),
+            ("postgres", "SELECT x.name FROM staff s, LATERAL (SELECT s.*) x"),
+            ("postgres", "SELECT x.y FROM staff s, LATERAL (SELECT s AS y) x"),
+            ("postgres", "SELECT x FROM staff s, LATERAL (SELECT s.salary) x"),
+            ("postgres", "SELECT j.salary FROM (staff JOIN dept ON dept.id = staff.dept_id) AS j"),
+            ("postgres", "SELECT j FROM (staff JOIN dept ON dept.id = staff.dept_id) AS j"),
+            ("postgres", "SELECT a FROM staff AS s (a, b, c, d, e)"),
+            ("postgres", "SELECT e FROM staff AS s (a, b, c, d, e)"),
+            ("postgres", "SELECT DISTINCT ON (salary) name FROM staff"),
+            ("postgres", "SELECT array_agg(name ORDER BY salary) FROM staff"),
+            ("postgres", "SELECT count(*) FILTER (WHERE salary > 1) FROM staff"),
+            ("postgres", "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY salary) FROM staff"),
+            ("postgres", "SELECT name FROM staff WINDOW w AS (ORDER BY salary)"),
+            ("postgres", "SELECT 1 UNION TABLE staff"),
+            ("postgres", "TABLE staff"),
+            ("postgres", "SELECT name FROM dept GROUP BY ROLLUP ((SELECT max(salary) FROM staff))"),
+            ("postgres", "SELECT name FROM dept TABLESAMPLE SYSTEM ((SELECT max(salary) FROM staff))"),
+            ("postgres", "EXPLAIN SELECT name FROM staff WHERE salary > 1"),
+            ("mysql", "SELECT name FROM staff WHERE \"salary\" > 1"),
+            ("mysql", "SELECT name FROM staff USE INDEX (by_pay) LIMIT 1"),
+            ("mysql", "SELECT name FROM staff PARTITION (rich)"),
+            ("mysql", "SELECT name FROM staff WHERE MATCH (salary) AGAINST ('5')"),
+            ("mysql", "SELECT hr.staff.salary FROM hr.staff"),
+            ("mysql", "SELECT * FROM staff LIMIT 1"),
+            ("spark", "SELECT struct(*) FROM staff"),
+            ("spark", "SELECT hash(*) FROM staff"),
+            ("spark", "SELECT concat_ws(',', s.*) FROM staff s"),
+            ("spark", "SELECT to_json(struct(s.*)) FROM staff s"),
+            ("spark", "SELECT * EXCEPT (salary) FROM staff"),
+            ("spark", "SELECT `(id|name)?+.+` FROM staff"),
+            ("spark", "SELECT * FROM staff PIVOT (max(bonus) FOR name IN ('a'))"),
+            ("spark", "SELECT count(DISTINCT *) FROM staff"),
+            ("hive", "SELECT `.*` FROM staff"),
+            ("hive", "FROM staff SELECT *"),
+            ("hive", "FROM staff SELECT salary"),
+            ("trino", "SELECT CAST(ROW(s.*) AS JSON) FROM staff s"),
+            ("trino", "SELECT * FROM TABLE(exclude_columns(input => TABLE(staff), columns => DESCRIPTOR(name)))"),
+            ("trino", "SELECT data FROM \"staff$partitions\""),
+            ("trino", "SELECT lower_bounds FROM hr.\"staff$files\""),
+            ("spark", "SELECT lower_bounds FROM hr.staff.files"),
+            ("datafusion", "SELECT * EXCLUDE (salary) FROM staff"),
+            ("datafusion", "SELECT name FROM staff |> EXTEND salary AS z"),
+            ("datafusion", "FROM staff"),
+        ],
+        Verdict::Refused,
+        true,
+    );
+    let key = Policy { deny_columns: vec!["staff.id".into()], ..Policy::default() };
+    with_hidden_columns(
+        &key,
+        &[
+            ("sqlite", "SELECT rowid FROM staff"),
+            ("sqlite", "SELECT s.OID FROM staff s"),
+            ("sqlite", "SELECT name FROM staff ORDER BY _rowid_"),
+            ("mysql", "SELECT _rowid FROM staff"),
+            ("sqlite", "SELECT name FROM staff JOIN dept USING (id)"),
+        ],
+        Verdict::Refused,
+        true,
+    );
+    let every = Policy { deny_columns: vec!["*.salary".into()], ..Policy::default() };
+    let lines = [
+        ("sqlite", "SELECT * FROM staff"),
+        ("postgres", "SELECT o FROM offers o"),
+        ("mysql", "SELECT Salary FROM offers"),
+    ];
+    with_hidden_columns(&every, &lines, Verdict::Refused, true);
+    // What nobody can read hides everything.
+    let wrong = Policy { deny_columns: vec!["salary".into()], ..Policy::default() };
+    with_hidden_columns(&wrong, &[("sqlite", "SELECT name FROM dept")], Verdict::Refused, true);
+    let unknown = Policy { deny_columns: vec!["boats.crew".into()], ..Policy::default() };
+    with_hidden_columns(
+        &unknown,
+        &[("sqlite", "SELECT * FROM boats"), ("sqlite", "SELECT crew FROM boats")],
+        Verdict::Refused,
+        true,
+    );
+}
+
+#[test]
+fn other_columns_of_a_table_with_hidden_ones_may_be_read() {
+    let policy = Policy { deny_columns: vec!["staff.salary".into()], ..Policy::default() };
+    let plain = [
+        "SELECT name FROM staff",
+        "SELECT count(*) FROM staff",
+        "SELECT s.name, s.bonus * 2 AS twice FROM staff s WHERE s.bonus > 5 ORDER BY s.bonus * 3",
+        "SELECT d.name, count(*) AS n FROM staff s JOIN dept d ON d.id = s.dept_id GROUP BY d.name ORDER BY n",
+        "SELECT d.* FROM dept d JOIN staff s ON s.dept_id = d.id",
+        "SELECT * FROM dept WHERE id IN (SELECT dept_id FROM staff WHERE bonus > 1)",
+        "WITH x AS (SELECT name, bonus FROM staff) SELECT * FROM x",
+        "WITH x AS (SELECT name, bonus AS salary FROM staff) SELECT salary FROM x ORDER BY salary",
+        "SELECT x.* FROM (SELECT name, max(bonus) AS b FROM staff GROUP BY name) AS x",
+        "SELECT bonus AS salary FROM staff",
+        "SELECT o.salary FROM offers o JOIN staff s ON s.id = o.id",
+        "SELECT salary FROM offers",
+        "SELECT * FROM offers",
+        "SELECT title FROM offers WHERE salary > (SELECT max(bonus) FROM staff)",
+        "SELECT name FROM staff WHERE name = 'salary'",
+        "SELECT staff.name FROM staff",
+        "SELECT name FROM dept UNION SELECT name FROM staff ORDER BY name",
+        "SELECT d.name FROM dept d WHERE EXISTS (SELECT 1 FROM staff s WHERE s.dept_id = d.id)",
+        "SELECT name, rank() OVER (PARTITION BY dept_id ORDER BY bonus) FROM staff",
+        "WITH staff AS (SELECT 1 AS salary) SELECT salary FROM staff",
+    ];
+    for sql in plain {
+        let lines = ["sqlite", "postgres", "mysql", "spark", "trino"].map(|dialect| (dialect, sql));
+        with_hidden_columns(&policy, &lines, Verdict::Approved, false);
+    }
+    with_hidden_columns(
+        &policy,
+        &[
+            ("sqlite", "SELECT rowid, name FROM staff"),
+            ("postgres", "SELECT x FROM (SELECT name FROM staff) AS x"),
+            ("postgres", "SELECT to_json(d) FROM dept d JOIN staff s ON s.dept_id = d.id"),
+        ],
+        Verdict::Approved,
+        false,
+    );
+    let every = Policy { deny_columns: vec!["*.salary".into()], ..Policy::default() };
+    with_hidden_columns(
+        &every,
+        &[("sqlite", "SELECT * FROM dept"), ("sqlite", "SELECT name FROM staff")],
+        Verdict::Approved,
+        false,
+    );
+}
+
+/// A hidden column is not taken for a misspelt one: another that is spelled alike would be another question.
+#[test]
+fn hidden_columns_are_not_mended_into_others() {
+    let policy = Policy { deny_columns: vec!["staff.salary".into()], ..Policy::default() };
+    let ddl =
+        "CREATE TABLE staff (id INTEGER PRIMARY KEY, name TEXT, salary INTEGER, salary_band INTEGER, salery INTEGER)";
+    let dialect = &querymend_sql::dialect::SQLITE;
+    let shown = policy.readable(Schema::from_ddl(ddl, dialect).unwrap());
+    let context = Context { schema: Some(&shown), dialect, policy: &policy, question: None };
+    for text in ["SELECT salary FROM staff", "SELECT * FROM staff", "SELECT name FROM staff WHERE salary > 1"] {
+        let apply = Applicability::Suggested;
+        let repair = repair(&Request { text, context, question: None, apply, error: None }, None);
+        assert_ne!(repair.status, Status::Mended, "{text}\nbecame {}", repair.sql);
+        assert_eq!(repair.sql, text);
+    }
 }

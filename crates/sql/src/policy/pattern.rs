@@ -4,7 +4,7 @@
 const USUAL_SCHEMAS: [&str; 4] = ["main", "public", "default", "dbo"];
 
 /// A part of an entry, in lower case.
-pub(super) struct Part {
+pub(crate) struct Part {
     text: String,
     quoted: bool,
 }
@@ -14,7 +14,16 @@ impl Part {
         !self.quoted && self.text.chars().all(|c| c == '*')
     }
 
-    fn fits(&self, name: &str) -> bool {
+    /// Whether it stands for several names.
+    pub(super) fn is_open(&self) -> bool {
+        !self.quoted && self.text.contains('*')
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn fits(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         if self.quoted || !self.text.contains('*') {
             return self.text == name;
@@ -78,7 +87,10 @@ pub(super) fn read(entry: &str) -> Result<Vec<Part>, String> {
 /// missing ones may be anything, and something of the name is said, or a usual schema is. An entry that cannot be
 /// understood fits where that is the careful answer.
 pub(super) fn fits(entry: &str, parts: &[&str], missing_may_fit: bool) -> bool {
-    let Ok(entry) = read(entry) else { return missing_may_fit };
+    read(entry).map_or(missing_may_fit, |entry| fits_parts(&entry, parts, missing_may_fit))
+}
+
+pub(super) fn fits_parts(entry: &[Part], parts: &[&str], missing_may_fit: bool) -> bool {
     let overlap = entry.iter().rev().zip(parts.iter().rev()).all(|(p, n)| p.fits(n));
     if !overlap || entry.len() <= parts.len() {
         return overlap;
@@ -86,6 +98,17 @@ pub(super) fn fits(entry: &str, parts: &[&str], missing_may_fit: bool) -> bool {
     let (missing, said) = entry.split_at(entry.len() - parts.len());
     let usual = || missing.last().is_some_and(|p| USUAL_SCHEMAS.iter().any(|usual| p.fits(usual)));
     missing_may_fit && (!said.iter().all(Part::is_star) || usual())
+}
+
+/// The table and the column of an entry `table.column`, or why it cannot be understood.
+pub(super) fn read_column(entry: &str) -> Result<(Vec<Part>, Part), String> {
+    let mut parts = read(entry)?;
+    match parts.pop() {
+        Some(column) if !parts.is_empty() => Ok((parts, column)),
+        _ => Err(format!(
+            "`{entry}` cannot be understood: a column stands behind its table, `table.column` or `*.column`"
+        )),
+    }
 }
 
 /// Whether all that an entry fits surely also fits another.

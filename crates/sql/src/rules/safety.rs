@@ -4,6 +4,7 @@ pub mod comments;
 pub mod forbidden_function;
 pub mod locking;
 pub mod many_statements;
+pub mod protected_column;
 pub mod protected_table;
 pub mod too_deep;
 pub mod writes_data;

@@ -16,7 +16,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let context = subject.context;
     let policy = context.policy;
     let mut report = |span: Span, name: &str| out.push(finding(span, name));
-    let restricted = policy.restricts_tables();
+    // What hands over a whole table, or tells of all, shows hidden columns as well.
+    let restricted = policy.restricts_tables() || !policy.deny_columns.is_empty();
     for hazard in subject.hazards {
         match hazard {
             // Every name in every FROM, also where the resolver does not follow, except those that it knows to be CTEs.
