@@ -30,12 +30,7 @@ impl Model for Instant {
         "instant"
     }
 
-    fn complete<'a>(
-        &'a self,
-        _: &'a Request,
-        _: &'a mut (dyn FnMut(&str) + Send),
-        _: &'a Cancel,
-    ) -> Answer<'a, Reply> {
+    fn complete<'a>(&'a self, _: &'a Request, _: &'a mut (dyn FnMut(&str) + Send), _: &'a Cancel) -> Answer<'a, Reply> {
         Box::pin(async { Ok(Reply::text("SELECT id, price FROM products WHERE category = 'Electronics'")) })
     }
 }
@@ -43,7 +38,9 @@ impl Model for Instant {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let ports: Vec<u16> = std::env::args().skip(1).map(|port| port.parse()).collect::<Result<_, _>>()?;
-    let [ours, hello] = ports[..] else { return Err("two ports: of the server, and of the one that says hello".into()) };
+    let [ours, hello] = ports[..] else {
+        return Err("two ports: of the server, and of the one that says hello".into());
+    };
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("shop.db");
     demo::write(&file)?;

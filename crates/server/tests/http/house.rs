@@ -59,7 +59,8 @@ pub async fn open(model: Arc<dyn Model>, config: Config) -> House {
     let stopping = Stopping::default();
     let (router, stop) = (http::router(Arc::clone(&service)), stopping.clone());
     let task = tokio::spawn(async move { serve(listener, router, &stop, Duration::from_secs(20)).await });
-    let client = Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+    let client = querymend_net::http::client("127.0.0.1", None, Duration::from_secs(5)).unwrap();
+    let client = client.timeout(Duration::from_secs(60)).build().unwrap();
     House { address, service, stopping, task, audit, client, folder }
 }
 
