@@ -36,6 +36,9 @@ pub mod mysql;
 mod open;
 pub mod postgres;
 pub mod sqlite;
+mod stop;
+mod taking;
+mod thread;
 pub mod trino;
 
 use std::pin::Pin;

@@ -23,12 +23,13 @@ use std::time::Duration;
 use querymend_net::environment;
 use querymend_sql::{Approved, Cell, Dialect, Rows, Schema};
 
-use self::cells::{Kind, cell, weight};
+use self::cells::{Kind, cell};
 use self::refusal::Sent;
 use self::server::Server;
 use self::session::Session;
 use self::settings::{Family, PRESTO, Settings, TRINO};
 use self::wire::Step;
+use crate::taking::Taking;
 use crate::{Answer, Cancel, Check, Engine, Error, Limits};
 
 /// Put before a query that is only looked at. It has a line of its own, so that columns stay what they are.
@@ -156,29 +157,24 @@ impl Engine for Trino {
 
 /// The rows of a statement, as far as the limits go.
 async fn read(session: &mut Session<'_>, sql: &str, limits: &Limits) -> Result<Rows, Error> {
-    let mut answer = Rows::default();
+    let mut taking: Option<Taking> = None;
     let mut kinds: Vec<Kind> = Vec::new();
-    let mut bytes = 0;
     let mut take = |step: Step| {
         if let Some(columns) = step.columns
-            && kinds.is_empty()
+            && taking.is_none()
         {
             kinds = columns.iter().map(Kind::of).collect();
-            answer.columns = columns.into_iter().map(|column| column.name).collect();
+            taking = Some(Taking::new(columns.into_iter().map(|column| column.name).collect(), limits));
         }
         for row in step.data.into_iter().flatten() {
             let plain = std::iter::repeat(&Kind::Plain);
-            let cells: Vec<Cell> =
-                row.into_iter().zip(kinds.iter().chain(plain)).map(|(v, kind)| cell(v, kind)).collect();
-            bytes += cells.iter().map(weight).sum::<usize>();
-            if answer.rows.len() == limits.rows || bytes > limits.bytes {
-                answer.truncated = true;
+            let cells = row.into_iter().zip(kinds.iter().chain(plain)).map(|(v, kind)| cell(v, kind)).collect();
+            if !taking.get_or_insert_with(|| Taking::new(Vec::new(), limits)).weigh_and_take(cells) {
                 return ControlFlow::Break(());
             }
-            answer.rows.push(cells);
         }
         ControlFlow::Continue(())
     };
     session.run(Sent { sql, lines_before: 0 }, sql, &mut take).await?;
-    Ok(answer)
+    Ok(taking.map(Taking::done).unwrap_or_default())
 }

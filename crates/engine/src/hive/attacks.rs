@@ -24,7 +24,7 @@ fn server() -> Option<Hive> {
 fn send(engine: &Hive, sql: &str) -> Result<Rows, Error> {
     let stop = Stop::new(Duration::from_secs(60), Cancel::new());
     engine.shared.with_session(&stop, |session, stop| {
-        lock::execute(session, sql, &Limits::default(), stop).map(|gathered| gathered.rows)
+        lock::execute(session, sql, &Limits::default(), stop).map(|gathered| gathered.taking.done())
     })
 }
 
@@ -41,7 +41,7 @@ fn seen(engine: &Hive, sql: &str) -> Vec<Vec<Cell>> {
         let operation = session.run(sql, stop)?;
         let gathered = session.gather(&operation, &Limits::default(), stop)?;
         session.let_go(&operation, false);
-        Ok(gathered.rows.rows)
+        Ok(gathered.taking.done().rows)
     });
     rows.unwrap()
 }
@@ -232,7 +232,7 @@ async fn l12_a_query_that_already_runs_can_be_cancelled() {
     let running = std::thread::spawn(move || {
         let stop = Stop::new(Duration::from_secs(60), flag);
         shared.with_session(&stop, |session, stop| {
-            lock::execute(session, endless, &Limits::default(), stop).map(|gathered| gathered.rows)
+            lock::execute(session, endless, &Limits::default(), stop).map(|gathered| gathered.taking.done())
         })
     });
     tokio::time::sleep(Duration::from_millis(1_500)).await;

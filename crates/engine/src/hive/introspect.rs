@@ -7,8 +7,8 @@ use querymend_sql::{Cell, Schema};
 
 use super::fault::Fault;
 use super::session::Session;
-use super::stop::Stop;
 use crate::Limits;
+use crate::stop::Stop;
 
 /// A database with more columns than this is none that a model could be told about.
 const MOST: Limits = Limits { rows: 2_000_000, bytes: 1 << 30, time: std::time::Duration::MAX, memory: usize::MAX };
@@ -50,7 +50,7 @@ fn rows(session: &mut Session, operation: super::value::Value, stop: &Stop) -> R
     let operation = session.finish(operation, stop)?;
     let gathered = session.gather(&operation, &MOST, stop);
     session.let_go(&operation, matches!(gathered, Err(Fault::Stopped)));
-    Ok(gathered?.rows.rows)
+    Ok(gathered?.taking.done().rows)
 }
 
 fn text(row: &[Cell], place: usize) -> Option<String> {

@@ -7,8 +7,8 @@ use querymend_sql::EngineError;
 
 use super::address::{Greeting, Settings};
 use super::fault::{Fault, Status};
-use super::stop::Stop;
 use crate::Error;
+use crate::stop::Stop;
 
 /// Where in the text a server points: the line, and the character on it, both counted from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
