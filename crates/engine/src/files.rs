@@ -4,6 +4,8 @@
 //! on everything is as in [`crate::sqlite`], with all of its locks. The files themselves are only ever read. When one of them
 //! changes, all are read again.
 
+#[cfg(test)]
+mod corpus;
 mod excel;
 mod find;
 mod json;

@@ -27,6 +27,8 @@
 
 mod bytes;
 mod check;
+#[cfg(test)]
+mod corpus;
 pub mod demo;
 mod error;
 pub mod files;

@@ -5,7 +5,7 @@
 //! connections warm.
 
 #[cfg(test)]
-mod attacks;
+pub(crate) mod attacks;
 mod behind;
 mod file;
 mod introspect;

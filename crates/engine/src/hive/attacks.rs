@@ -4,7 +4,9 @@
 //! What it cannot refuse, because it is a query to Spark as any other: whatever a function does that somebody has registered on
 //! the server, and whatever a view does that is already there. The critic knows neither to be harmless.
 
-use std::sync::Arc;
+mod corpus;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use querymend_sql::Cell;
@@ -18,6 +20,12 @@ fn server() -> Option<Hive> {
         return None;
     };
     Some(Hive::open(&address).unwrap())
+}
+
+/// One after another: each compares what is there with what was.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What `Engine::execute` does with an approved query.
@@ -65,6 +73,7 @@ fn state(engine: &Hive) -> Vec<Vec<Vec<Cell>>> {
 #[test]
 fn c01_f03_writes_are_refused_by_the_engine_alone() {
     let Some(engine) = server() else { return };
+    let _turn = turn();
     let before = state(&engine);
     for sql in [
         "INSERT INTO things VALUES (4, 'x', 1)",
@@ -158,6 +167,7 @@ fn c01_f03_writes_are_refused_by_the_engine_alone() {
 #[test]
 fn c01_f03_queries_reach_neither_code_nor_files_nor_variables_of_the_server() {
     let Some(engine) = server() else { return };
+    let _turn = turn();
     let before = state(&engine);
     for sql in [
         "SELECT reflect('java.lang.System', 'setProperty', 'querymend.attack', 'x')",
