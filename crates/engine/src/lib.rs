@@ -26,6 +26,7 @@
 //! ```
 
 mod bytes;
+mod catalogue;
 mod check;
 #[cfg(test)]
 mod corpus;

@@ -29,7 +29,7 @@ fn idle() -> MutexGuard<'static, Vec<mpsc::Sender<Job>>> {
 }
 
 /// Gives the work to a thread that waits, or to a new one.
-fn hand_over(mut job: Job) -> io::Result<()> {
+pub(crate) fn hand_over(mut job: Job) -> io::Result<()> {
     loop {
         let Some(waiting) = idle().pop() else { break };
         match waiting.send(job) {

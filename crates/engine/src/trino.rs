@@ -30,7 +30,7 @@ use self::session::Session;
 use self::settings::{Family, PRESTO, Settings, TRINO};
 use self::wire::Step;
 use crate::taking::Taking;
-use crate::{Answer, Cancel, Check, Engine, Error, Limits};
+use crate::{Answer, Cancel, Check, Engine, Error, Limits, catalogue};
 
 /// Put before a query that is only looked at. It has a line of its own, so that columns stay what they are.
 const VALIDATE: &str = "EXPLAIN (TYPE VALIDATE)\n";
@@ -68,10 +68,10 @@ impl Trino {
 
     /// Runs a statement of ours, all of whose rows are needed.
     async fn ask(&self, sql: &str, time: Duration) -> Result<Vec<Vec<Cell>>, Error> {
-        let limits = Limits { rows: usize::MAX, bytes: 1 << 30, time, ..Limits::default() };
+        let limits = Limits { rows: catalogue::MOST, bytes: 1 << 30, time, ..Limits::default() };
         let cancel = Cancel::new();
         let rows = read(&mut Session::new(&self.server, time, &cancel), sql, &limits).await?;
-        Ok(rows.rows)
+        if rows.truncated { Err(catalogue::too_much(self.name())) } else { Ok(rows.rows) }
     }
 
     async fn introspect(&self) -> Result<Schema, Error> {

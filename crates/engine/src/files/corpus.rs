@@ -23,7 +23,7 @@ async fn c01_f03_nothing_of_the_corpus_writes_to_files_that_are_asked_as_a_datab
     };
     let before = contents();
     let files = Files::open(folder.path()).unwrap();
-    let loaded = files.ready(&Cancel::new()).await.unwrap();
+    let loaded = files.ready(&patient()).await.unwrap();
     let database = fs::read(loaded._scratch.database()).unwrap();
     let mut tally = Tally::default();
     for sql in corpus.all() {
