@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What PostgreSQL says: predictions that it refused are mended and planned again, and gold answers are held against psql's own.
+"""What servers say: predictions that PostgreSQL refused are mended and planned again, and gold answers are held against those that
+psql and mariadb give.
 
-    scripts/engines.sh up postgres
-    scripts/engine_table.py [--bin target/release/querymend] [--data ../shared/data]
+    scripts/engines.sh up postgres mysql
+    scripts/engine_table.py [--only postgres|mysql] [--bin target/release/querymend] [--data ../shared/data]
 
 The databases are made on the server of scripts/engines.sh, and are gone with it."""
 
-import argparse, collections, csv, io, json, os, re, subprocess, sys
+import argparse, collections, csv, io, json, os, re, sqlite3, subprocess, sys
+from xml.etree import ElementTree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STATE = os.path.join(ROOT, "target", "engines")
@@ -142,15 +144,117 @@ def floats(table):
     return sorted(tuple(one(cell) for cell in row) for row in table)
 
 
+class MariaDb:
+    """The same tables as on PostgreSQL, from their SQLite form. Names are written as PostgreSQL's dump writes them, and databases
+    are called as the queries call them: here it matters."""
+
+    KINDS = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "TIMESTAMP": "DATETIME", "DATE": "DATE", "BOOLEAN": "BOOLEAN"}
+
+    def __init__(self):
+        self.port = kept("mysql.port")
+
+    def client(self, database, *arguments, text=None):
+        command = ["mariadb", "--no-defaults", "--default-character-set=utf8mb4", "-h127.0.0.1", "-P" + self.port, "-uowner", "-powner"]
+        return subprocess.run(command + list(arguments) + [database], input=text, capture_output=True, text=True)
+
+    def make(self, database, file, dump):
+        with open(dump) as opened:
+            names = {name.lower(): name for name in re.findall(r"CREATE TABLE (?:public\.)?\"?(\w+)", opened.read())}
+        script = [f"CREATE OR REPLACE DATABASE `{database}` CHARACTER SET utf8mb4; USE `{database}`; SET sql_mode = '';"]
+        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as source:
+            for (table,) in source.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                described = source.execute(f'PRAGMA table_info("{table}")').fetchall()
+                columns = [(row[1], row[2].upper()) for row in described]
+                # What depends on a key need not be grouped by.
+                key = [row[1] for row in sorted(described, key=lambda row: row[5]) if row[5]]
+                target = names.get(table.lower(), table)
+                kinds = ", ".join(f"`{name}` {self.KINDS.get(kind.split('(')[0], 'DECIMAL(20, 4)' if kind.startswith('NUM') else 'TEXT')}" for name, kind in columns)
+                whole = all(kind.startswith("INT") for name, kind in columns if name in key)
+                script.append(f"CREATE TABLE `{target}` ({kinds}{', PRIMARY KEY (' + ', '.join(f'`{name}`' for name in key) + ')' if key and whole else ''});")
+                for row in source.execute(f'SELECT * FROM "{table}"'):
+                    script.append(f"INSERT INTO `{target}` VALUES ({', '.join(map(self.literal, row))});")
+        made = self.client("mysql", text="\n".join(script))
+        if made.returncode:
+            sys.exit(f"{database}: {made.stderr[:300]}")
+
+    def literal(self, value):
+        if value is None:
+            return "NULL"
+        return str(value) if isinstance(value, (int, float)) else "'" + str(value).replace("\\", "\\\\").replace("'", "''") + "'"
+
+    def rows(self, database, sql):
+        """None where it refuses; NULL is told from an empty text."""
+        answer = self.client(database, "-X", "--init-command=SET time_zone = '+00:00', max_statement_time = 30", "-e", sql)
+        self.said = answer.stderr
+        if answer.returncode:
+            return None
+        nil = "{http://www.w3.org/2001/XMLSchema-instance}nil"
+        cell = lambda field: None if field.get(nil) == "true" else field.text or ""
+        result = ElementTree.fromstring(answer.stdout[answer.stdout.index("<?xml"):]) if "<?xml" in answer.stdout else []
+        return [tuple(cell(field) for field in row) for row in result]
+
+
+def mysql_answers(asked):
+    server, counts, made = MariaDb(), collections.Counter(), set()
+    for name in ["questions_gen_mysql", "instruct_basic_mysql", "instruct_advanced_mysql"]:
+        with open(f"{asked.data}/defog/questions/{name}.csv") as file:
+            questions = list(csv.DictReader(file))
+        for question in questions:
+            database = question["db_name"]
+            if database not in made:
+                made.add(database)
+                server.make(database, f"{asked.data}/defog/sqlite/{question['db_name']}.sqlite", f"{asked.data}/defog/sql_dumps/{question['db_name']}.sql")
+            sql = gold(question["query"])
+            theirs = server.rows(database, sql)
+            address = f"mysql://owner:owner@127.0.0.1:{server.port}/{database}"
+            ours = subprocess.run([asked.bin, "run", "--db", address, "--format", "json", "--sql", sql], capture_output=True, text=True)
+            counts["all"] += 1
+            if theirs is None or ours.returncode:
+                outcome = "refused by both" if theirs is None and ours.returncode else "refused by the client alone" if theirs is None else "refused by us alone"
+                counts[outcome] += 1
+                counts.update(f"error {code}" for code in re.findall(r"^ERROR (\d+)", server.said, re.M))
+                if outcome != "refused by both":
+                    print(f"  {outcome}: {database}: {sql[:200]}\n    {ours.stderr.strip()[:300]}")
+                continue
+            found = [tuple(row) for row in json.loads(ours.stdout)["rows"]]
+            order = lambda rows: sorted(rows, key=repr)
+            if order(map(written, theirs)) == order(map(written, found)):
+                counts["the same"] += 1
+            elif order(map(rounded, theirs)) == order(map(rounded, found)):
+                counts["the same, floats written otherwise"] += 1
+            else:
+                counts["different"] += 1
+                print(f"  different: {database}: {sql[:300]}\n    mariadb: {theirs[:5]!r}\n    ours: {found[:5]!r}")
+    print("defog's gold queries for MySQL, beside mariadb:", dict(counts))
+
+
+def written(row):
+    """The cells as texts; NULL stays what it is."""
+    return tuple(None if cell is None else str(int(cell)) if isinstance(cell, bool) else str(cell) for cell in row)
+
+
+def rounded(row):
+    def one(cell):
+        try:
+            return f"{float(cell):.12g}"
+        except ValueError:
+            return cell
+    return tuple(None if cell is None else one(cell) for cell in written(row))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default=os.path.join(ROOT, "target/release/querymend"))
     parser.add_argument("--data", default=os.path.join(ROOT, "../shared/data"))
     parser.add_argument("--misses", type=argparse.FileType("w"), help="writes what is still refused to a file")
+    parser.add_argument("--only", choices=["postgres", "mysql"])
     asked = parser.parse_args()
-    server = Server()
-    failures(asked, server)
-    answers(asked, server)
+    if asked.only != "mysql":
+        server = Server()
+        failures(asked, server)
+        answers(asked, server)
+    if asked.only != "postgres":
+        mysql_answers(asked)
 
 
 main()

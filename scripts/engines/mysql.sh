@@ -19,6 +19,11 @@ mysql_set_up() { # folder
   mkdir "$folder/mysql" "$folder/mysql/files"; to_nobody "$folder/mysql"
   mariadb-install-db --no-defaults --user="$(mysql_user)" --datadir="$folder/mysql/data" --auth-root-authentication-method=normal \
     --skip-test-db > "$folder/install.log" 2>&1 || { tail -5 "$folder/install.log" >&2; fail "MariaDB could not be set up" "see above"; }
+  # For those who ask for it; the authority is this server's alone.
+  (cd "$folder/mysql" && openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out certificate.pem -days 3650 -subj /CN=tests \
+    -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE) > "$folder/openssl.log" 2>&1 \
+    || { tail -5 "$folder/openssl.log" >&2; fail "no certificate could be made for MariaDB" "is openssl installed?"; }
+  to_nobody "$folder/mysql"
   free_port > "$STATE/mysql.port"
 }
 
@@ -27,7 +32,7 @@ mysql_start() { # folder
   # Files may be written to one folder alone, which is there for the attacks to try.
   (let_go; exec setsid mariadbd --no-defaults --user="$(mysql_user)" --datadir="$data/data" --socket="$data/socket" --pid-file="$data/pid" \
     --bind-address=127.0.0.1 --port="$(kept mysql.port)" --secure-file-priv="$data/files" --innodb-flush-log-at-trx-commit=0 \
-    --innodb-buffer-pool-size=64M --skip-log-bin --skip-name-resolve --local-infile=1 >> "$data/log" 2>&1 < /dev/null) &
+    --ssl-cert="$data/certificate.pem" --ssl-key="$data/key.pem" --innodb-buffer-pool-size=64M --skip-log-bin --skip-name-resolve --local-infile=1 >> "$data/log" 2>&1 < /dev/null) &
   echo $! > "$STATE/mysql.pid"
   # It has to let go of everything first, and only then is what it is called.
   for _ in $(seq 50); do running "$(kept mysql.pid)" mariadbd && break; sleep 0.1; done

@@ -4,11 +4,14 @@
 //! on everything is as in [`crate::sqlite`], with all of its locks. The files themselves are only ever read. When one of them
 //! changes, all are read again.
 
+#[cfg(test)]
+mod corpus;
 mod excel;
 mod find;
 mod json;
 mod kinds;
 mod load;
+mod loading;
 mod parquet;
 mod scratch;
 mod separated;
@@ -20,24 +23,15 @@ use std::sync::Arc;
 use querymend_sql::{Approved, Dialect, Rows, Schema, dialect};
 use tokio::sync::Mutex;
 
-use self::find::Source;
-use self::scratch::Scratch;
-use crate::sqlite::Sqlite;
+use self::loading::{Loaded, Loading, State, Waiting, patient, until};
+use crate::stop::Stop;
 use crate::{Answer, Cancel, Check, Engine, Error, Limits};
 
 /// Files that are asked as one database.
 pub struct Files {
     name: String,
     path: PathBuf,
-    loaded: Mutex<Option<Arc<Loaded>>>,
-}
-
-/// What was read, and what the files looked like then.
-struct Loaded {
-    sources: Vec<Source>,
-    engine: Sqlite,
-    /// Holds the database; dropped last.
-    _scratch: Scratch,
+    state: Mutex<State>,
 }
 
 impl Files {
@@ -49,38 +43,35 @@ impl Files {
     /// Finds the files. They are not read before the first call that needs them.
     pub fn open(path: &Path) -> Result<Self, Error> {
         find::sources(path)?;
-        Ok(Self { name: format!("file:{}", path.display()), path: path.to_path_buf(), loaded: Mutex::new(None) })
+        Ok(Self { name: format!("file:{}", path.display()), path: path.to_path_buf(), state: Mutex::default() })
     }
 
-    /// The database with the files as they are now.
-    async fn ready(&self, cancel: &Cancel) -> Result<Arc<Loaded>, Error> {
-        let mut loaded = self.loaded.lock().await;
+    /// The database with the files as they are now. Reading them counts as a part of what is asked: it ends with the time that is
+    /// left for it, or when somebody cancels. What was read by then is not lost: whoever asks next waits for the rest of it.
+    async fn ready(&self, stop: &Stop) -> Result<Arc<Loaded>, Error> {
+        let mut state = until(stop, self.state.lock()).await?;
         let sources = find::sources(&self.path)?;
-        if let Some(loaded) = loaded.as_ref().filter(|loaded| loaded.sources == sources) {
+        if let Some(loaded) = state.loaded.as_ref().filter(|loaded| loaded.sources == sources) {
             return Ok(Arc::clone(loaded));
         }
         // What is there is of no use any more, and may be large.
-        *loaded = None;
-        let stop = StopOnDrop(Cancel::new());
-        let (inner, outer) = (stop.0.clone(), cancel.clone());
-        let stopped = move || inner.is_cancelled() || outer.is_cancelled();
-        let work = tokio::task::spawn_blocking(move || -> Result<Loaded, Error> {
-            let scratch = Scratch::new()?;
-            load::load(&sources, &scratch.database(), &stopped)?;
-            let engine = Sqlite::open(&scratch.database())?;
-            Ok(Loaded { sources, engine, _scratch: scratch })
-        });
-        let read = work.await.map_err(|error| Error::Internal(format!("reading files ended early: {error}")))??;
-        Ok(Arc::clone(loaded.insert(Arc::new(read))))
-    }
-}
-
-/// Reading that nobody waits for any more ends.
-struct StopOnDrop(Cancel);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
+        state.loaded = None;
+        if state.loading.as_ref().is_none_or(|loading| loading.sources != sources) {
+            state.loading = None;
+            state.loading = Some(Loading::begin(sources));
+        }
+        let mut waiting = Waiting { state, goes_on: false };
+        let Some(loading) = &mut waiting.state.loading else {
+            return Err(Error::Internal("reading files was not begun".into()));
+        };
+        let read = match until(stop, &mut loading.outcome).await {
+            Ok(read) => read.map_err(|_| Error::Internal("reading files ended early".into()))?,
+            Err(reason) => {
+                waiting.goes_on = matches!(reason, Error::TimedOut { .. });
+                return Err(reason);
+            }
+        };
+        Ok(Arc::clone(waiting.state.loaded.insert(Arc::new(read?))))
     }
 }
 
@@ -94,24 +85,34 @@ impl Engine for Files {
     }
 
     fn schema(&self) -> Answer<'_, Schema> {
-        Box::pin(async { self.ready(&Cancel::new()).await?.engine.schema().await })
+        Box::pin(async { self.ready(&patient()).await?.engine.schema().await })
     }
 
     fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()> {
-        Box::pin(async move { self.ready(&Cancel::new()).await?.engine.probe(query).await })
+        Box::pin(async move { self.ready(&patient()).await?.engine.probe(query).await })
     }
 
     fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows> {
-        Box::pin(async move { self.ready(cancel).await?.engine.execute(query, limits, cancel).await })
+        Box::pin(async move {
+            let stop = Stop::new(limits.time, cancel.clone());
+            let loaded = self.ready(&stop).await?;
+            let rest = Limits { time: stop.left(limits.time), ..limits.clone() };
+            let outcome = loaded.engine.execute(query, &rest, cancel).await;
+            // The time that was allowed, and not what was left of it.
+            outcome.map_err(|error| match error {
+                Error::TimedOut { .. } => Error::TimedOut { after: limits.time },
+                other => other,
+            })
+        })
     }
 
     fn test_connection(&self) -> Answer<'_, ()> {
-        Box::pin(async { self.ready(&Cancel::new()).await?.engine.test_connection().await })
+        Box::pin(async { self.ready(&patient()).await?.engine.test_connection().await })
     }
 
     fn examine(&self) -> Answer<'_, Vec<Check>> {
         Box::pin(async {
-            let loaded = self.ready(&Cancel::new()).await?;
+            let loaded = self.ready(&patient()).await?;
             let tables = loaded.engine.schema().await?.tables().len();
             let bytes: u64 = loaded.sources.iter().map(|source| source.bytes).sum();
             let seen = format!("{} files, {bytes} bytes, {tables} tables", loaded.sources.len());

@@ -17,8 +17,6 @@ mod line;
 mod lock;
 mod refusal;
 mod session;
-mod stop;
-mod thread;
 mod value;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +29,8 @@ use tokio::sync::Semaphore;
 use self::address::Settings;
 use self::fault::Fault;
 use self::session::Session;
-use self::stop::Stop;
+use crate::stop::Stop;
+use crate::thread::blocking_in_turn;
 use crate::{Answer, Cancel, Check, Engine, Error, Limits};
 
 /// Sessions that may be open at once.
@@ -42,7 +41,7 @@ const LISTING: Duration = Duration::from_secs(120);
 /// A database of Spark or Hive.
 pub struct Hive {
     shared: Arc<Shared>,
-    permits: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
 }
 
 /// What the threads that run queries share.
@@ -60,7 +59,7 @@ impl Hive {
     fn open_with(address: &str, variables: Variables<'_>) -> Result<Self, Error> {
         let settings = Arc::new(Settings::read(address, variables)?);
         let shared = Arc::new(Shared { settings, idle: Mutex::new(Vec::new()) });
-        Ok(Self { shared, permits: Arc::new(Semaphore::new(SESSIONS)) })
+        Ok(Self { shared, turns: Arc::new(Semaphore::new(SESSIONS)) })
     }
 
     fn run<T: Send + 'static>(
@@ -70,7 +69,8 @@ impl Hive {
         work: impl Fn(&mut Session, &Stop) -> Result<T, Fault> + Send + 'static,
     ) -> Answer<'_, T> {
         let shared = Arc::clone(&self.shared);
-        thread::blocking(time, cancel, &self.permits, move |stop| shared.with_session(stop, &work))
+        let stop = Stop::new(time, cancel.clone());
+        blocking_in_turn(stop, &self.turns, move |stop| shared.with_session(stop, &work))
     }
 }
 
@@ -103,7 +103,7 @@ impl Engine for Hive {
         let sql = query.sql().to_string();
         let caps = limits.clone();
         self.run(limits.time, cancel, move |session, stop| {
-            lock::execute(session, &sql, &caps, stop).map(|gathered| gathered.rows)
+            lock::execute(session, &sql, &caps, stop).map(|gathered| gathered.taking.done())
         })
     }
 

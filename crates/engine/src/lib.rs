@@ -26,7 +26,10 @@
 //! ```
 
 mod bytes;
+mod catalogue;
 mod check;
+#[cfg(test)]
+mod corpus;
 pub mod demo;
 mod error;
 pub mod files;
@@ -36,6 +39,9 @@ pub mod mysql;
 mod open;
 pub mod postgres;
 pub mod sqlite;
+mod stop;
+mod taking;
+mod thread;
 pub mod trino;
 
 use std::pin::Pin;

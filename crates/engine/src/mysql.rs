@@ -17,12 +17,13 @@ mod stop;
 use futures_util::TryStreamExt;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Params, Row};
-use querymend_sql::{Approved, Dialect, Rows, Schema, dialect};
+use querymend_sql::{Approved, Cell, Dialect, Rows, Schema, dialect};
 
 use self::address::Server;
 use self::lock::Family;
 use self::pool::{Done, Pool, Work, done};
 use self::refusal::Fault;
+use crate::taking::Taking;
 use crate::{Answer, Cancel, Check, Engine, Error, Limits};
 
 /// A database on a server of MySQL or MariaDB, or all that its user may read.
@@ -117,21 +118,18 @@ impl Work for Run<'_> {
         let mut result = connection.exec_iter(&statement, Params::Empty).await?;
         let columns = result.columns().unwrap_or_default();
         let names = columns.iter().map(|column| column.name_str().into_owned()).collect();
-        let mut answer = Rows { columns: names, ..Rows::default() };
-        let mut bytes = 0;
+        let mut taking = Taking::new(names, self.limits);
         if let Some(mut rows) = result.stream::<Row>().await? {
             while let Some(row) = rows.try_next().await? {
-                let values = row.unwrap();
-                bytes += values.iter().map(cells::weight).sum::<usize>();
-                if answer.rows.len() == self.limits.rows || bytes > self.limits.bytes {
-                    answer.truncated = true;
-                    return Ok(Done { outcome: answer, is_read: false });
+                let values = row.unwrap().into_iter().zip(&*columns);
+                let room = values
+                    .map(|(value, column)| taking.has_room(cells::beside(&value)).then(|| cells::cell(value, column)));
+                let row: Option<Vec<Cell>> = room.collect();
+                if !row.is_some_and(|row| taking.take(row)) {
+                    return Ok(Done { outcome: taking.done(), is_read: false });
                 }
-                answer.rows.push(
-                    values.into_iter().zip(&*columns).map(|(value, column)| cells::cell(value, column)).collect(),
-                );
             }
         }
-        done(answer)
+        done(taking.done())
     }
 }

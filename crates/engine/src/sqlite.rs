@@ -5,7 +5,7 @@
 //! connections warm.
 
 #[cfg(test)]
-mod attacks;
+pub(crate) mod attacks;
 mod behind;
 mod file;
 mod introspect;
@@ -13,10 +13,8 @@ mod local;
 mod lock;
 mod memory;
 mod refusal;
-mod stop;
-mod thread;
+mod watch;
 
-use std::mem::size_of;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -29,9 +27,10 @@ use rusqlite::{Batch, Connection, Statement};
 
 use self::file::{DatabaseFile, State};
 use self::lock::House;
-use self::stop::Stop;
-use self::thread::blocking;
 use crate::bytes::hexadecimal;
+use crate::stop::Stop;
+use crate::taking::Taking;
+use crate::thread::blocking;
 use crate::{Answer, Cancel, Check, Engine, Error, Limits};
 
 pub use self::local::Local;
@@ -40,8 +39,6 @@ pub use self::local::Local;
 const POOL: usize = 4;
 /// How long a locked file is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// After how many instructions of SQLite's machine the clock and the cancel flag are looked at: some ten microseconds.
-const INSTRUCTIONS: i32 = 1_000;
 /// The longest single value, whatever the answer may hold. One instruction of SQLite works on whole values and cannot be
 /// stopped: what it may cost grows with their length, for some functions with its square.
 const LONGEST_VALUE: i32 = 16 << 20;
@@ -90,7 +87,8 @@ impl Sqlite {
         work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error> + Send + 'static,
     ) -> Answer<'_, T> {
         let shared = Arc::clone(&self.shared);
-        blocking(limits, cancel, move |stop| shared.with_connection(stop, policy.as_ref(), &work))
+        let stop = Stop::new(limits.time, cancel.clone());
+        blocking(stop, move |stop| shared.with_connection(stop, policy.as_ref(), &work))
     }
 }
 
@@ -175,13 +173,13 @@ impl Shared {
                 return Err(error);
             }
             let mut held = self.take(stop, policy)?;
-            stop.watch(&mut held.connection, INSTRUCTIONS).map_err(|error| refusal::meaning(error, &self.file))?;
+            watch::watch(&mut held.connection, stop).map_err(|error| refusal::meaning(error, &self.file))?;
             let outcome = work(&held.connection, &self.file);
             if held.state.is_unlocked() && self.file.state().ok().as_ref() != Some(&held.state) {
                 continue;
             }
             let usable = !matches!(outcome, Err(Error::Unavailable { .. } | Error::Internal(_)));
-            if usable && stop.forget(&mut held.connection).is_ok() {
+            if usable && watch::forget(&mut held.connection, stop).is_ok() {
                 self.give_back(held);
             }
             return outcome;
@@ -259,39 +257,33 @@ fn execute(connection: &Connection, file: &DatabaseFile, sql: &str, limits: &Lim
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE).map_err(meaning)?;
 
     let mut statement = prepare(connection, file, sql)?;
-    let mut answer = Rows { columns: statement.column_names().map(str::to_string).collect(), ..Rows::default() };
-    let width = answer.columns.len();
-    let mut bytes = 0;
+    let columns: Vec<String> = statement.column_names().map(str::to_string).collect();
+    let width = columns.len();
+    let mut taking = Taking::new(columns, limits);
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next().map_err(meaning)? {
-        if answer.rows.len() == limits.rows {
-            answer.truncated = true;
-            break;
-        }
         let mut cells = Vec::with_capacity(width);
         for i in 0..width {
             let value = row.get_ref(i).map_err(meaning)?;
-            // Weighed before it is copied: a value may be larger than all that is allowed.
-            bytes += weight(value);
-            if bytes > limits.bytes {
-                answer.truncated = true;
-                return Ok(answer);
+            if !taking.has_room(beside(value)) {
+                break;
             }
             cells.push(cell(value));
         }
-        answer.rows.push(cells);
+        if !taking.take(cells) {
+            break;
+        }
     }
-    Ok(answer)
+    Ok(taking.done())
 }
 
-/// The memory that a value takes as a cell.
-fn weight(value: ValueRef<'_>) -> usize {
-    let beside = match value {
+/// The memory that a value takes beside its cell.
+fn beside(value: ValueRef<'_>) -> usize {
+    match value {
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 0,
         ValueRef::Text(bytes) => bytes.len(),
         ValueRef::Blob(bytes) => bytes.len() * 2,
-    };
-    size_of::<Cell>() + beside
+    }
 }
 
 fn cell(value: ValueRef<'_>) -> Cell {

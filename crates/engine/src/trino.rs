@@ -23,13 +23,14 @@ use std::time::Duration;
 use querymend_net::environment;
 use querymend_sql::{Approved, Cell, Dialect, Rows, Schema};
 
-use self::cells::{Kind, cell, weight};
+use self::cells::{Kind, cell};
 use self::refusal::Sent;
 use self::server::Server;
 use self::session::Session;
 use self::settings::{Family, PRESTO, Settings, TRINO};
 use self::wire::Step;
-use crate::{Answer, Cancel, Check, Engine, Error, Limits};
+use crate::taking::Taking;
+use crate::{Answer, Cancel, Check, Engine, Error, Limits, catalogue};
 
 /// Put before a query that is only looked at. It has a line of its own, so that columns stay what they are.
 const VALIDATE: &str = "EXPLAIN (TYPE VALIDATE)\n";
@@ -67,10 +68,10 @@ impl Trino {
 
     /// Runs a statement of ours, all of whose rows are needed.
     async fn ask(&self, sql: &str, time: Duration) -> Result<Vec<Vec<Cell>>, Error> {
-        let limits = Limits { rows: usize::MAX, bytes: 1 << 30, time, ..Limits::default() };
+        let limits = Limits { rows: catalogue::MOST, bytes: 1 << 30, time, ..Limits::default() };
         let cancel = Cancel::new();
         let rows = read(&mut Session::new(&self.server, time, &cancel), sql, &limits).await?;
-        Ok(rows.rows)
+        if rows.truncated { Err(catalogue::too_much(self.name())) } else { Ok(rows.rows) }
     }
 
     async fn introspect(&self) -> Result<Schema, Error> {
@@ -156,29 +157,24 @@ impl Engine for Trino {
 
 /// The rows of a statement, as far as the limits go.
 async fn read(session: &mut Session<'_>, sql: &str, limits: &Limits) -> Result<Rows, Error> {
-    let mut answer = Rows::default();
+    let mut taking: Option<Taking> = None;
     let mut kinds: Vec<Kind> = Vec::new();
-    let mut bytes = 0;
     let mut take = |step: Step| {
         if let Some(columns) = step.columns
-            && kinds.is_empty()
+            && taking.is_none()
         {
             kinds = columns.iter().map(Kind::of).collect();
-            answer.columns = columns.into_iter().map(|column| column.name).collect();
+            taking = Some(Taking::new(columns.into_iter().map(|column| column.name).collect(), limits));
         }
         for row in step.data.into_iter().flatten() {
             let plain = std::iter::repeat(&Kind::Plain);
-            let cells: Vec<Cell> =
-                row.into_iter().zip(kinds.iter().chain(plain)).map(|(v, kind)| cell(v, kind)).collect();
-            bytes += cells.iter().map(weight).sum::<usize>();
-            if answer.rows.len() == limits.rows || bytes > limits.bytes {
-                answer.truncated = true;
+            let cells = row.into_iter().zip(kinds.iter().chain(plain)).map(|(v, kind)| cell(v, kind)).collect();
+            if !taking.get_or_insert_with(|| Taking::new(Vec::new(), limits)).weigh_and_take(cells) {
                 return ControlFlow::Break(());
             }
-            answer.rows.push(cells);
         }
         ControlFlow::Continue(())
     };
     session.run(Sent { sql, lines_before: 0 }, sql, &mut take).await?;
-    Ok(answer)
+    Ok(taking.map(Taking::done).unwrap_or_default())
 }

@@ -10,14 +10,15 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use querymend_engine::{Engine, open};
+use querymend_engine::{Cancel, Engine, Error, Limits, open};
 use querymend_sql::Cell;
 
-use self::asking::ask;
+use self::asking::{approve, ask};
 
 fn text(text: &str) -> Cell {
     Cell::Text(text.into())
@@ -378,6 +379,34 @@ async fn f03_a_file_that_changes_is_read_again_and_none_is_ever_written() {
     let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["m.csv"]);
+}
+
+#[tokio::test]
+async fn l07_reading_files_is_a_part_of_the_time_that_a_query_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("n.csv");
+    let lines: String = (0..100_000).map(|i| format!("{i},name of {i}\n")).collect();
+    fs::write(&file, format!("id,name\n{lines}")).unwrap();
+    let address = folder.path().to_str().unwrap();
+    let engine = open(address).unwrap();
+    let query = approve(&*engine, "SELECT count(*) FROM n");
+    let short = Limits { time: Duration::from_millis(5), ..Limits::default() };
+    let outcome = engine.execute(&query, &short, &Cancel::new()).await;
+    assert_eq!(outcome, Err(Error::TimedOut { after: short.time }));
+    // Whoever has more time gets the answer.
+    assert_eq!(rows(&*engine, "SELECT count(*) FROM n").await, [[Cell::Integer(100_000)]]);
+    assert!(engine.execute(&query, &Limits::lookup(5), &Cancel::new()).await.is_ok());
+
+    let (engine, cancel, limits) = (open(address).unwrap(), Cancel::new(), Limits::default());
+    let later = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        cancel.cancel();
+    };
+    let begun = Instant::now();
+    let (outcome, ()) = tokio::join!(engine.execute(&query, &limits, &cancel), later);
+    assert_eq!(outcome, Err(Error::Cancelled));
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!(rows(&*engine, "SELECT count(*) FROM n").await, [[Cell::Integer(100_000)]]);
 }
 
 #[test]

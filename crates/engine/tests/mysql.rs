@@ -269,6 +269,28 @@ async fn f03_a_table_that_is_locked_is_waited_for_and_then_reported_as_passing()
 }
 
 #[tokio::test]
+async fn l12_a_query_that_gets_no_connection_in_its_time_is_told_so() {
+    let Some(mut place) = Place::with(&NUMBERS).await else { return };
+    let engine = place.open();
+    let endless = approve(&*engine, ENDLESS);
+    let (limits, cancel) = (Limits::default(), Cancel::new());
+    let others = futures_util::future::join_all((0..8).map(|_| engine.execute(&endless, &limits, &cancel)));
+    let late = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let short = Limits { time: Duration::from_millis(200), ..Limits::default() };
+        let (query, begun) = (approve(&*engine, "SELECT 1"), Instant::now());
+        let outcome = engine.execute(&query, &short, &Cancel::new()).await;
+        cancel.cancel();
+        (outcome, begun.elapsed())
+    };
+    let (_, (outcome, after)) = tokio::join!(others, late);
+    let error = outcome.unwrap_err();
+    assert!(error.is_transient() && error.to_string().contains("in use"), "{error:?}");
+    assert!(after < Duration::from_secs(2), "{after:?}");
+    assert!(place.is_quiet().await);
+}
+
+#[tokio::test]
 async fn l03_a_probe_finds_what_is_wrong_with_a_query() {
     let Some(place) = Place::with(&[NUMBERS[0], NUMBERS[1], "CREATE TABLE m (i INT, t TEXT)"]).await else { return };
     let engine = place.open();

@@ -5,6 +5,8 @@
 
 #[path = "conformance/asking.rs"]
 mod asking;
+#[path = "conformance/encrypted.rs"]
+mod encrypted;
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,7 @@ use querymend_sql::schema::{ForeignKey, TableKind};
 use tokio_postgres::{Client, NoTls};
 
 use self::asking::{approve, ask};
+use self::encrypted::{Encrypted, Greeting};
 
 /// The address of the server, if there is one.
 fn address() -> Option<String> {
@@ -197,6 +200,8 @@ async fn f03_what_nobody_waits_for_ends_on_the_server_too() {
     assert_eq!(tokio::join!(engine.execute(&query, &limits, &cancel), later).0, Err(Error::Cancelled));
     assert!(has_ended(&admin, "somebody_cancels").await);
 
+    // The last one has cost its connection, and a new one may take longer than that.
+    engine.test_connection().await.unwrap();
     let (query, limits) = (approve(&*engine, &late), Limits { time: Duration::from_millis(100), ..Limits::default() });
     assert_eq!(engine.execute(&query, &limits, &Cancel::new()).await, Err(Error::TimedOut { after: limits.time }));
     assert!(has_ended(&admin, "time_is_over").await);
@@ -274,75 +279,10 @@ async fn l07_a_connection_can_be_looked_over() {
     admin.batch_execute("DROP ROLE visitor").await.unwrap();
 }
 
-/// A certificate of an authority of its own, and a small program that speaks TLS in front of the server: the one of the tests was
-/// built without.
-struct Encrypted {
-    folder: tempfile::TempDir,
-    proxy: std::process::Child,
-    port: u16,
-}
-
-impl Drop for Encrypted {
-    fn drop(&mut self) {
-        drop(self.proxy.kill());
-        drop(self.proxy.wait());
-    }
-}
-
-const CERTIFICATES: &str = "set -e; cd \"$1\"
-    openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=tests -addext keyUsage=keyCertSign
-    openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost
-    printf 'subjectAltName=IP:127.0.0.1,DNS:localhost' > names
-    openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 -extfile names";
-
-const PROXY: &str = "
-import socket, ssl, sys, threading
-folder, port = sys.argv[1], int(sys.argv[2])
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(folder + '/server.pem', folder + '/server.key')
-listening = socket.create_server(('127.0.0.1', 0))
-print(listening.getsockname()[1], flush=True)
-def pump(a, b):
-    try:
-        while data := a.recv(65536): b.sendall(data)
-    except OSError: pass
-    for s in (a, b):
-        try: s.shutdown(socket.SHUT_RDWR)
-        except OSError: pass
-def serve(client):
-    try:
-        client.recv(8)
-        client.sendall(b'S')
-        client = context.wrap_socket(client, server_side=True)
-    except OSError: return
-    server = socket.create_connection(('127.0.0.1', port))
-    threading.Thread(target=pump, args=(server, client), daemon=True).start()
-    pump(client, server)
-while True:
-    threading.Thread(target=serve, args=(listening.accept()[0],), daemon=True).start()
-";
-
-impl Encrypted {
-    fn start(address: &str) -> Self {
-        use std::io::BufRead;
-        use std::process::{Command, Stdio};
-        let folder = tempfile::tempdir().unwrap();
-        let made = Command::new("bash").args(["-c", CERTIFICATES, "-"]).arg(folder.path()).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let port = address.rsplit_once(':').unwrap().1.split('/').next().unwrap();
-        let mut proxy = Command::new("python3");
-        proxy.args(["-c", PROXY]).arg(folder.path()).arg(port).stdout(Stdio::piped());
-        let mut proxy = proxy.spawn().unwrap();
-        let mut line = String::new();
-        std::io::BufReader::new(proxy.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { folder, proxy, port: line.trim().parse().unwrap() }
-    }
-}
-
 #[tokio::test]
 async fn f03_a_certificate_is_trusted_only_if_somebody_says_so() {
     let Some(address) = address() else { return };
-    let encrypted = Encrypted::start(&address);
+    let encrypted = Encrypted::start(&address, Greeting::Postgres);
     let (place, port) = (format!("postgres://reader:reader@127.0.0.1:{}/app", encrypted.port), encrypted.port);
     let ca = encrypted.folder.path().join("ca.pem");
     let engine = open(&format!("{place}?sslmode=require&sslrootcert={}", ca.display())).unwrap();

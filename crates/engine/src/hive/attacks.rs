@@ -4,7 +4,9 @@
 //! What it cannot refuse, because it is a query to Spark as any other: whatever a function does that somebody has registered on
 //! the server, and whatever a view does that is already there. The critic knows neither to be harmless.
 
-use std::sync::Arc;
+mod corpus;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use querymend_sql::Cell;
@@ -20,11 +22,17 @@ fn server() -> Option<Hive> {
     Some(Hive::open(&address).unwrap())
 }
 
+/// One after another: each compares what is there with what was.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What `Engine::execute` does with an approved query.
 fn send(engine: &Hive, sql: &str) -> Result<Rows, Error> {
     let stop = Stop::new(Duration::from_secs(60), Cancel::new());
     engine.shared.with_session(&stop, |session, stop| {
-        lock::execute(session, sql, &Limits::default(), stop).map(|gathered| gathered.rows)
+        lock::execute(session, sql, &Limits::default(), stop).map(|gathered| gathered.taking.done())
     })
 }
 
@@ -41,7 +49,7 @@ fn seen(engine: &Hive, sql: &str) -> Vec<Vec<Cell>> {
         let operation = session.run(sql, stop)?;
         let gathered = session.gather(&operation, &Limits::default(), stop)?;
         session.let_go(&operation, false);
-        Ok(gathered.rows.rows)
+        Ok(gathered.taking.done().rows)
     });
     rows.unwrap()
 }
@@ -65,6 +73,7 @@ fn state(engine: &Hive) -> Vec<Vec<Vec<Cell>>> {
 #[test]
 fn c01_f03_writes_are_refused_by_the_engine_alone() {
     let Some(engine) = server() else { return };
+    let _turn = turn();
     let before = state(&engine);
     for sql in [
         "INSERT INTO things VALUES (4, 'x', 1)",
@@ -158,6 +167,7 @@ fn c01_f03_writes_are_refused_by_the_engine_alone() {
 #[test]
 fn c01_f03_queries_reach_neither_code_nor_files_nor_variables_of_the_server() {
     let Some(engine) = server() else { return };
+    let _turn = turn();
     let before = state(&engine);
     for sql in [
         "SELECT reflect('java.lang.System', 'setProperty', 'querymend.attack', 'x')",
@@ -232,7 +242,7 @@ async fn l12_a_query_that_already_runs_can_be_cancelled() {
     let running = std::thread::spawn(move || {
         let stop = Stop::new(Duration::from_secs(60), flag);
         shared.with_session(&stop, |session, stop| {
-            lock::execute(session, endless, &Limits::default(), stop).map(|gathered| gathered.rows)
+            lock::execute(session, endless, &Limits::default(), stop).map(|gathered| gathered.taking.done())
         })
     });
     tokio::time::sleep(Duration::from_millis(1_500)).await;

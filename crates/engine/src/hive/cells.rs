@@ -1,13 +1,12 @@
 //! From the columns that a server sends to rows of cells.
 
-use std::mem::size_of;
-
-use querymend_sql::{Cell, Rows};
+use querymend_sql::Cell;
 
 use super::fault::Fault;
 use super::value::Value;
 use crate::Limits;
 use crate::bytes::hexadecimal;
+use crate::taking::Taking;
 
 /// Numbers of types that need more than their value.
 const TIMESTAMP: i64 = 8;
@@ -17,11 +16,8 @@ const ZONED: i64 = 22;
 
 /// Rows as they come in, until there are enough of them.
 pub(super) struct Gathered {
-    pub(super) rows: Rows,
+    pub(super) taking: Taking,
     kinds: Vec<i64>,
-    bytes: usize,
-    most_rows: usize,
-    most_bytes: usize,
 }
 
 /// One column of the rows that came together.
@@ -34,13 +30,7 @@ struct Column {
 impl Gathered {
     pub(super) fn new(columns: Vec<(String, i64)>, limits: &Limits) -> Self {
         let (columns, kinds) = columns.into_iter().unzip();
-        let rows = Rows { columns, ..Rows::default() };
-        Self { rows, kinds, bytes: 0, most_rows: limits.rows, most_bytes: limits.bytes }
-    }
-
-    /// What a row takes, on the average of those that are there.
-    pub(super) fn weight(&self) -> usize {
-        self.bytes / self.rows.rows.len().max(1)
+        Self { taking: Taking::new(columns, limits), kinds }
     }
 
     /// Adds what came, as far as it is allowed. Gives the number of rows that came.
@@ -64,35 +54,18 @@ impl Gathered {
             return Err(strange("columns of different lengths"));
         }
         for row in 0..count {
-            if self.rows.rows.len() == self.most_rows {
-                self.rows.truncated = true;
-                break;
-            }
             let mut cells = Vec::with_capacity(read.len());
             for column in &mut read {
                 let is_null = column.nulls.get(row / 8).is_some_and(|bits| bits >> (row % 8) & 1 == 1);
                 let value = column.values.next().ok_or_else(|| strange("columns of different lengths"))?;
-                let cell = if is_null { Cell::Null } else { cell(value, column.kind) };
-                self.bytes += weight(&cell);
-                cells.push(cell);
+                cells.push(if is_null { Cell::Null } else { cell(value, column.kind) });
             }
-            if self.bytes > self.most_bytes {
-                self.rows.truncated = true;
+            if !self.taking.weigh_and_take(cells) {
                 break;
             }
-            self.rows.rows.push(cells);
         }
         Ok(count)
     }
-}
-
-/// The memory that a cell takes.
-fn weight(cell: &Cell) -> usize {
-    let beside = match cell {
-        Cell::Text(text) | Cell::Decimal(text) | Cell::Binary(text) => text.len(),
-        Cell::Null | Cell::Boolean(_) | Cell::Integer(_) | Cell::Number(_) => 0,
-    };
-    size_of::<Cell>() + beside
 }
 
 fn cell(value: Value, kind: i64) -> Cell {
@@ -134,6 +107,8 @@ fn zoned(moment: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::size_of;
+
     use super::*;
 
     fn column(kind: i16, values: Vec<Value>, nulls: &[u8]) -> Value {
@@ -175,7 +150,7 @@ mod tests {
                 text("2024-02-29 11:14:15.5 Europe/Berlin"),
             ],
         ];
-        assert_eq!(all.rows.rows, expected);
+        assert_eq!(all.taking.done().rows, expected);
     }
 
     #[test]
@@ -186,6 +161,6 @@ mod tests {
         }
         let mut all = gathered(&[3], &Limits { bytes: 3 * size_of::<Cell>(), ..Limits::default() });
         assert_eq!(all.add(vec![numbers(5)]), Ok(5));
-        assert_eq!((all.rows.rows.len(), all.rows.truncated), (3, true));
+        assert_eq!((all.taking.count(), all.taking.is_cut()), (3, true));
     }
 }

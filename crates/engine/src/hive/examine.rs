@@ -7,7 +7,7 @@ use super::call::VERSION_OF_SERVER;
 use super::fault::Fault;
 use super::lock;
 use super::session::{Product, Session};
-use super::stop::Stop;
+use crate::stop::Stop;
 use crate::{Check, Limits};
 
 /// Would leave nothing behind but a name in this one session, should it ever get through.
@@ -27,7 +27,7 @@ pub(super) fn checks(session: &mut Session, settings: &Settings, stop: &Stop) ->
         Check::doubtful("connection", seen, hint)
     };
     let tried = lock::execute(session, HARMLESS_WRITE, &Limits::default(), stop);
-    let lock = match tried.map(|gathered| gathered.rows) {
+    let lock = match tried.map(|gathered| gathered.taking.done()) {
         Err(Fault::Rejected(_)) => Check::good("read-only lock", "a write that no critic has seen is refused"),
         Err(fault) => return Err(fault),
         Ok(Rows { .. }) => Check::bad(

@@ -24,6 +24,8 @@ pub(super) enum Fault {
     Refused(Status),
     /// It refused the query, and what it said has been read.
     Rejected(EngineError),
+    /// It has more tables than can be read.
+    TooMuch,
     /// It does not have the database of the address.
     NoDatabase(Status),
 }

@@ -124,7 +124,7 @@ fn engine(port: u16, more: &str) -> Hive {
 fn ask(engine: &Hive, limits: &Limits) -> Result<Rows, Error> {
     let stop = Stop::new(limits.time, Cancel::new());
     engine.shared.with_session(&stop, |session, stop| {
-        lock::execute(session, "SELECT 1", limits, stop).map(|gathered| gathered.rows)
+        lock::execute(session, "SELECT 1", limits, stop).map(|gathered| gathered.taking.done())
     })
 }
 

@@ -7,11 +7,12 @@ use querymend_sql::{Cell, Schema};
 
 use super::fault::Fault;
 use super::session::Session;
-use super::stop::Stop;
-use crate::Limits;
+use crate::stop::Stop;
+use crate::{Limits, catalogue};
 
-/// A database with more columns than this is none that a model could be told about.
-const MOST: Limits = Limits { rows: 2_000_000, bytes: 1 << 30, time: std::time::Duration::MAX, memory: usize::MAX };
+/// What is taken of an answer about all tables.
+const MOST: Limits =
+    Limits { rows: catalogue::MOST, bytes: 1 << 30, time: std::time::Duration::MAX, memory: usize::MAX };
 
 pub(super) fn schema(session: &mut Session, database: &str, stop: &Stop) -> Result<Schema, Fault> {
     let operation = session.ask(stop, |server, handle| server.tables(handle, database))?;
@@ -50,7 +51,11 @@ fn rows(session: &mut Session, operation: super::value::Value, stop: &Stop) -> R
     let operation = session.finish(operation, stop)?;
     let gathered = session.gather(&operation, &MOST, stop);
     session.let_go(&operation, matches!(gathered, Err(Fault::Stopped)));
-    Ok(gathered?.rows.rows)
+    let rows = gathered?.taking.done();
+    if rows.truncated {
+        return Err(Fault::TooMuch);
+    }
+    Ok(rows.rows)
 }
 
 fn text(row: &[Cell], place: usize) -> Option<String> {

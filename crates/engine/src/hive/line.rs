@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use super::stop::Stop;
+use crate::stop::Stop;
 
 /// So long may a connection take to come about.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -16,8 +16,8 @@ use super::cells::Gathered;
 use super::fault::Fault;
 use super::refusal;
 use super::session::{Product, Session};
-use super::stop::Stop;
 use crate::Limits;
+use crate::stop::Stop;
 
 /// What is asked for when a session begins: how long a server keeps the line busy before it says that a query still runs. Until
 /// then it cannot hear on the same line that the query is to end.
@@ -164,7 +164,7 @@ fn plan(session: &mut Session, text: &str, sql: &str, stop: &Stop) -> Result<Str
     let limits = Limits { rows: 100_000, bytes: 16 << 20, time: Duration::MAX, memory: 0 };
     let gathered = session.gather(&operation, &limits, stop);
     session.let_go(&operation, matches!(gathered, Err(Fault::Stopped)));
-    let rows = gathered?.rows;
+    let rows = gathered?.taking.done();
     if rows.truncated {
         return Err(refused("the plan of the query is too long to be looked at"));
     }

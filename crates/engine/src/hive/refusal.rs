@@ -7,8 +7,8 @@ use querymend_sql::EngineError;
 
 use super::address::{Greeting, Settings};
 use super::fault::{Fault, Status};
-use super::stop::Stop;
-use crate::Error;
+use crate::stop::Stop;
+use crate::{Error, catalogue};
 
 /// Where in the text a server points: the line, and the character on it, both counted from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +179,7 @@ pub(super) fn meaning(fault: Fault, settings: &Settings, stop: &Stop) -> Error {
         Fault::Stopped => stop.reason().unwrap_or(Error::Cancelled),
         Fault::TimedOut => Error::TimedOut { after: stop.time() },
         Fault::Rejected(error) => Error::Rejected(error),
+        Fault::TooMuch => catalogue::too_much(name),
         Fault::Lost { why, secret: true } => unavailable(
             format!("there is no secure connection to {name}: {why}"),
             "if its certificate is of your own making, name the file of the authority with sslrootcert=FILE in the address; if \

@@ -10,9 +10,9 @@ use super::cells::Gathered;
 use super::fault::Fault;
 use super::line::Line;
 use super::lock;
-use super::stop::Stop;
 use super::value::Value;
 use crate::Limits;
+use crate::stop::Stop;
 
 /// Between two looks at a running statement: soon at first, later not so often.
 const SOONEST: Duration = Duration::from_millis(5);
@@ -160,11 +160,11 @@ impl Session {
             }
             let columns = self.ask(stop, |server, _| server.fetch(operation, part))?;
             let came = gathered.add(columns)?;
-            if came == 0 || gathered.rows.truncated {
+            if came == 0 || gathered.taking.is_cut() {
                 return Ok(gathered);
             }
-            let missing = limits.rows.saturating_sub(gathered.rows.rows.len()).saturating_add(1);
-            part = (HEAVIEST_PART / gathered.weight().max(1)).clamp(1, LARGEST_PART).min(missing);
+            let missing = limits.rows.saturating_sub(gathered.taking.count()).saturating_add(1);
+            part = (HEAVIEST_PART / gathered.taking.weight().max(1)).clamp(1, LARGEST_PART).min(missing);
         }
     }
 

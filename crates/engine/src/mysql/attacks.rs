@@ -13,6 +13,8 @@
 // Helpers of tests fail loudly, as tests do.
 #![allow(clippy::print_stderr)]
 
+mod corpus;
+
 use std::time::Duration;
 
 use querymend_sql::Cell;

@@ -1,7 +1,5 @@
 //! From what the server sends to cells.
 
-use std::mem::size_of;
-
 use mysql_async::consts::ColumnType;
 use mysql_async::{Column, Value};
 use querymend_sql::Cell;
@@ -83,14 +81,13 @@ fn compact(json: &str) -> String {
     json.chars().filter(keep).collect()
 }
 
-/// The memory that a value takes as a cell, at most.
-pub(super) fn weight(value: &Value) -> usize {
-    let beside = match value {
+/// The memory that a value takes beside its cell, at most.
+pub(super) fn beside(value: &Value) -> usize {
+    match value {
         Value::Bytes(bytes) => bytes.len() * 2,
         Value::Date(..) | Value::Time(..) => 26,
         Value::NULL | Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Double(_) => 0,
-    };
-    size_of::<Cell>() + beside
+    }
 }
 
 #[cfg(test)]

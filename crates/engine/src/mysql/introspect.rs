@@ -11,7 +11,7 @@ use super::address::Server;
 use super::lock::Family;
 use super::pool::{Done, Work, done};
 use super::refusal::Fault;
-use crate::Error;
+use crate::{Error, catalogue};
 
 /// So many labels of an ENUM are kept as samples; more are no small set of values any more.
 const MOST_LABELS: usize = 50;
@@ -63,18 +63,23 @@ impl Work for Describe<'_> {
              WHERE {} AND CHECK_CLAUSE = CONCAT('json_valid(`', CONSTRAINT_NAME, '`)')",
             within("CONSTRAINT_SCHEMA")
         );
+        let limit = catalogue::limit();
         done(Described {
-            tables: connection.query(tables).await?,
-            columns: connection.query(columns).await?,
-            unique: connection.query(unique).await?,
-            foreign: connection.query(foreign).await?,
-            json: if family == Family::MariaDb { connection.query(json).await? } else { Vec::new() },
+            tables: connection.query(tables + &limit).await?,
+            columns: connection.query(columns + &limit).await?,
+            unique: connection.query(unique + &limit).await?,
+            foreign: connection.query(foreign + &limit).await?,
+            json: if family == Family::MariaDb { connection.query(json + &limit).await? } else { Vec::new() },
         })
     }
 }
 
 /// Puts the tables together. Those without columns are left out: views of what is gone.
 pub(super) fn schema(described: Described, server: &Server) -> Result<Schema, Error> {
+    let Described { tables, columns, unique, foreign, json } = &described;
+    for said in [tables, columns, unique, foreign, json] {
+        catalogue::fits(said.len(), &server.name)?;
+    }
     let mut tables = Vec::new();
     let mut places: HashMap<(String, String), usize> = HashMap::new();
     for row in described.tables {

@@ -82,13 +82,14 @@ impl Pool {
     /// Does the work in a read-only transaction, within the limits. Should a kept connection turn out to be dead, it is done again
     /// on a new one: it only reads.
     pub(super) async fn run<W: Work>(&self, work: &W, limits: &Limits, cancel: &Cancel) -> Result<W::Outcome, Error> {
+        let begun = Instant::now();
         let place = tokio::select! {
             biased;
             () = cancelled(cancel) => return Err(Error::Cancelled),
             place = self.places.acquire() => place,
+            () = tokio::time::sleep(limits.time) => return Err(refusal::busy(&self.server)),
         };
         let _place = place.map_err(|closed| Error::Internal(closed.to_string()))?;
-        let begun = Instant::now();
         loop {
             let kept = self.take();
             let is_new = kept.is_none();

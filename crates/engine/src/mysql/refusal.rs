@@ -112,6 +112,16 @@ pub(super) fn no_connection(error: mysql_async::Error, server: &Server) -> Error
     }
 }
 
+/// That all connections are in use, and stay so for as long as a query may take.
+pub(super) fn busy(server: &Server) -> Error {
+    Error::Unavailable {
+        what: format!("all connections to {} are in use", server.name),
+        hint: "try again once other queries are done, or ask fewer at once".into(),
+        transient: true,
+        cause: None,
+    }
+}
+
 /// That a connection did not come about in time.
 pub(super) fn too_slow(server: &Server) -> Error {
     Error::Unavailable {

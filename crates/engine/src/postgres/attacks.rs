@@ -11,6 +11,8 @@
 // Tests say what they skip.
 #![allow(clippy::print_stderr)]
 
+mod corpus;
+
 use std::sync::OnceLock;
 
 use tokio::sync::{Mutex, MutexGuard};

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use super::pool::{Link, Pool};
 use super::refusal::{self, Failure};
 use super::run::{Step, on_a_connection};
-use crate::{Cancel, Error, Limits};
+use crate::{Cancel, Error, Limits, catalogue};
 
 /// Tables, views and whatever else rows can be read from, in the order in which they were created. A partition is read through
 /// the table that it is a part of.
@@ -73,12 +73,13 @@ impl Step for Catalogue<'_> {
     type Outcome = [Vec<Row>; 3];
 
     async fn take(&self, link: &Link) -> Result<[Vec<Row>; 3], Failure> {
+        let [tables, columns, keys] = [TABLES, COLUMNS, KEYS].map(|sql| sql.to_string() + &catalogue::limit());
         let (begun, tables, columns, keys) = tokio::join!(
             // So that the three answers are about one moment.
             link.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
-            link.client.query_typed(TABLES, &[]),
-            link.client.query_typed(COLUMNS, &[]),
-            link.client.query_typed(KEYS, &[]),
+            link.client.query_typed(&tables, &[]),
+            link.client.query_typed(&columns, &[]),
+            link.client.query_typed(&keys, &[]),
         );
         let meaning = |error| refusal::of_query(self.name, "", &error);
         begun.map_err(meaning)?;
@@ -89,6 +90,7 @@ impl Step for Catalogue<'_> {
 pub(super) async fn schema(pool: &Pool) -> Result<Schema, Error> {
     let catalogue = Catalogue { name: pool.name() };
     let [tables, columns, keys] = on_a_connection(pool, &Limits::default(), &Cancel::new(), catalogue).await?;
+    catalogue::fits(tables.len().max(columns.len()).max(keys.len()), pool.name())?;
     let found = gather(&tables, &columns, &keys).map_err(|error| not_understood(pool, &error))?;
     Schema::new(found).map_err(|error| not_understood(pool, &error))
 }

@@ -4,7 +4,6 @@
 //! is not run at all: all that is not a query is of that kind, `COMMIT`, `SET` and `COPY` too.
 
 use std::borrow::Cow;
-use std::mem::size_of;
 use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use super::binary::{self, Reader};
 use super::pool::{Link, NAMED, Pool, milliseconds};
 use super::refusal::{self, Failure};
 use super::text;
+use crate::taking::Taking;
 use crate::{Cancel, Error, Limits};
 
 /// How often the flag is looked at that cancels a query.
@@ -33,9 +33,6 @@ pub(super) trait Step: Sync {
     /// Does it. It begins a transaction, which whoever asked for it ends.
     fn take(&self, link: &Link) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
 }
-
-/// What was given, and whether there was more.
-type Taken = (Vec<Vec<Cell>>, bool);
 
 /// Runs a query.
 struct Execution<'a> {
@@ -196,11 +193,11 @@ impl Execution<'_> {
                 None => Ok(()),
             }
         };
-        let (rows, truncated) = match readers {
-            Some(readers) => self.in_binary(link, statement, &readers, open).await?,
-            None => self.in_text(link, statement.columns(), open).await?,
-        };
-        Ok(Rows { columns, rows, truncated })
+        let taking = Taking::new(columns, self.limits);
+        match readers {
+            Some(readers) => self.in_binary(link, statement, &readers, taking, open).await,
+            None => self.in_text(link, statement.columns(), taking, open).await,
+        }
     }
 
     async fn in_binary(
@@ -208,39 +205,39 @@ impl Execution<'_> {
         link: &Link,
         statement: &Statement,
         readers: &[Reader],
+        mut taking: Taking,
         open: impl Future<Output = Result<(), tokio_postgres::Error>>,
-    ) -> Result<Taken, Failure> {
+    ) -> Result<Rows, Failure> {
         let meaning = |error| refusal::of_query(self.name, self.sql, &error);
         let nothing: [&(dyn tokio_postgres::types::ToSql + Sync); 0] = [];
         let (opened, stream) = tokio::join!(open, link.client.query_raw(statement, nothing));
         opened.map_err(meaning)?;
         let mut stream = pin!(stream.map_err(meaning)?);
-        let mut taken = Taking::new(self.limits);
         while let Some(row) = stream.next().await {
             let row = row.map_err(meaning)?;
             let mut cells = Vec::with_capacity(readers.len());
             for (i, reader) in readers.iter().enumerate() {
                 let value: Option<binary::Raw<'_>> = row.try_get(i).map_err(meaning)?;
                 let bytes = value.map(|raw| raw.0);
-                if !taken.has_room(bytes.map_or(0, |bytes| bytes.len() * reader.growth)) {
+                if !taking.has_room(bytes.map_or(0, |bytes| bytes.len() * reader.growth)) {
                     break;
                 }
                 let read = bytes.map_or(Some(Cell::Null), reader.read);
                 let cell = read.ok_or_else(|| unreadable(&statement.columns()[i]))?;
                 // A few bytes may be a number of a hundred thousand digits.
                 if let Cell::Decimal(digits) = &cell
-                    && !taken.has_room(digits.len())
+                    && !taking.has_room(digits.len())
                 {
                     break;
                 }
                 cells.push(cell);
             }
-            if !taken.take(cells, readers.len()) {
+            if !taking.take(cells) {
                 end(self.pool, link, stream).await;
                 break;
             }
         }
-        Ok(taken.done())
+        Ok(taking.done())
     }
 
     /// For kinds of values of which only the server knows how they are written: the query is prepared under a name and run with the
@@ -249,8 +246,9 @@ impl Execution<'_> {
         &self,
         link: &Link,
         columns: &[Column],
+        mut taking: Taking,
         open: impl Future<Output = Result<(), tokio_postgres::Error>>,
-    ) -> Result<Taken, Failure> {
+    ) -> Result<Rows, Failure> {
         // What it points at is not the query as it was written.
         let meaning = |error| refusal::of_query(self.name, "", &error);
         let prepare = format!("PREPARE {NAMED} AS {}", self.sql);
@@ -261,7 +259,6 @@ impl Execution<'_> {
         opened.map_err(meaning)?;
         prepared.map_err(meaning)?;
         let mut stream = pin!(stream.map_err(meaning)?);
-        let mut taken = Taking::new(self.limits);
         while let Some(message) = stream.next().await {
             let row = match message {
                 Ok(SimpleQueryMessage::Row(row)) => row,
@@ -271,52 +268,17 @@ impl Execution<'_> {
             let mut cells = Vec::with_capacity(columns.len());
             for (i, column) in columns.iter().enumerate() {
                 let value = row.try_get(i).map_err(meaning)?;
-                if !taken.has_room(value.map_or(0, str::len)) {
+                if !taking.has_room(value.map_or(0, str::len)) {
                     break;
                 }
                 cells.push(value.map_or(Cell::Null, |value| text::cell(value, column.type_())));
             }
-            if !taken.take(cells, columns.len()) {
+            if !taking.take(cells) {
                 end(self.pool, link, stream).await;
                 break;
             }
         }
-        Ok(taken.done())
-    }
-}
-
-/// Rows, as long as they are within the limits.
-struct Taking<'a> {
-    limits: &'a Limits,
-    rows: Vec<Vec<Cell>>,
-    bytes: usize,
-    truncated: bool,
-}
-
-impl<'a> Taking<'a> {
-    fn new(limits: &'a Limits) -> Self {
-        Self { limits, rows: Vec::new(), bytes: 0, truncated: false }
-    }
-
-    /// Whether one more value is within the limits. Weighed before it is copied: it may be larger than all that is allowed.
-    fn has_room(&mut self, beside: usize) -> bool {
-        self.bytes += size_of::<Cell>() + beside;
-        self.bytes <= self.limits.bytes
-    }
-
-    /// Takes a row, if it is whole and one more is allowed.
-    fn take(&mut self, row: Vec<Cell>, width: usize) -> bool {
-        let fits = row.len() == width && self.rows.len() < self.limits.rows;
-        if fits {
-            self.rows.push(row);
-        } else {
-            self.truncated = true;
-        }
-        fits
-    }
-
-    fn done(self) -> Taken {
-        (self.rows, self.truncated)
+        Ok(taking.done())
     }
 }
 

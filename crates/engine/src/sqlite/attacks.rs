@@ -1,5 +1,7 @@
 //! Raw SQL, past the critic, straight to a locked-down connection: the second lock must hold alone.
 
+pub(crate) mod corpus;
+
 use std::fs;
 use std::path::Path;
 
@@ -16,12 +18,12 @@ fn canary(folder: &Path) -> Sqlite {
 }
 
 /// What `Engine::execute` does with an approved query.
-fn send(engine: &Sqlite, sql: &str) -> Result<Rows, Error> {
+pub(crate) fn send(engine: &Sqlite, sql: &str) -> Result<Rows, Error> {
     let stop = Stop::new(Duration::from_secs(10), Cancel::new());
     engine.shared.with_connection(&stop, None, |connection, file| execute(connection, file, sql, &Limits::default()))
 }
 
-fn names_in(folder: &Path) -> Vec<String> {
+pub(crate) fn names_in(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();

@@ -9,8 +9,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::file::DatabaseFile;
-use super::thread::blocking;
-use super::{INSTRUCTIONS, execute, introspect, lock, prepare, refusal};
+use super::{execute, introspect, lock, prepare, refusal, watch};
+use crate::stop::Stop;
+use crate::thread::blocking;
 use crate::{Answer, Cancel, Engine, Error, Limits};
 
 /// A database in memory. It holds what was put into it when it was made, and is gone when it is dropped.
@@ -41,12 +42,12 @@ impl Local {
         work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error> + Send + 'static,
     ) -> Answer<'_, T> {
         let shared = Arc::clone(&self.shared);
-        blocking(limits, cancel, move |stop| {
+        blocking(Stop::new(limits.time, cancel.clone()), move |stop| {
             let mut connection = shared.connection.lock().unwrap_or_else(PoisonError::into_inner);
             let trouble = |error| refusal::meaning(error, &shared.file);
-            stop.watch(&mut connection, INSTRUCTIONS).map_err(trouble)?;
+            watch::watch(&mut connection, stop).map_err(trouble)?;
             let outcome = work(&connection, &shared.file);
-            stop.forget(&mut connection).map_err(trouble)?;
+            watch::forget(&mut connection, stop).map_err(trouble)?;
             outcome
         })
     }

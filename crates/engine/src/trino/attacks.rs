@@ -7,10 +7,17 @@
 // Which servers are missing is said aloud.
 #![allow(clippy::print_stderr)]
 
+mod corpus;
+
 use std::time::Instant;
+
+use tokio::sync::Mutex;
 
 use super::*;
 use crate::Standing;
+
+/// One after another: each compares what is there with what was.
+static TURN: Mutex<()> = Mutex::const_new(());
 
 /// The servers that are there.
 fn engines() -> Vec<Trino> {
@@ -131,6 +138,7 @@ const SETTINGS: &[&str] = &[
 
 #[tokio::test]
 async fn c01_f03_writes_are_refused_by_the_engine_alone() {
+    let _turn = TURN.lock().await;
     for engine in engines() {
         let before = state(&engine).await;
         for sql in WRITES {
@@ -199,6 +207,7 @@ async fn f03_the_connection_is_looked_over() {
 
 #[tokio::test]
 async fn f03_catalogs_and_schemas_are_found_or_said_not_to_be_there() {
+    let _turn = TURN.lock().await;
     for engine in engines() {
         let name = engine.name().to_string();
         let variable = if name.starts_with("trino") { "QUERYMEND_TEST_TRINO" } else { "QUERYMEND_TEST_PRESTO" };

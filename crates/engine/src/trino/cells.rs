@@ -1,7 +1,5 @@
 //! Values as they travel, in JSON and by the type of their column, and as they are shown.
 
-use std::mem::size_of;
-
 use querymend_sql::Cell;
 use serde_json::Value;
 
@@ -147,15 +145,6 @@ pub(super) fn cell(value: Value, kind: &Kind) -> Cell {
             Cell::Text(text)
         }
     }
-}
-
-/// The memory that a cell takes.
-pub(super) fn weight(cell: &Cell) -> usize {
-    let beside = match cell {
-        Cell::Decimal(text) | Cell::Text(text) | Cell::Binary(text) => text.len(),
-        _ => 0,
-    };
-    size_of::<Cell>() + beside
 }
 
 /// Writes a value that holds others as JSON: decimals with all their digits, rows with the names of their fields.

@@ -1,0 +1,84 @@
+//! When running work must end: the clock, the user, or nobody waiting for it any more.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::{Cancel, Error};
+
+/// How whoever does the work is told that it must end, where looking at [`Stop::reason`] now and then is too slow.
+type Call = Box<dyn Fn() + Send>;
+
+#[derive(Clone)]
+pub(crate) struct Stop {
+    time: Duration,
+    /// None if the limit is too far off for the clock to express.
+    deadline: Option<Instant>,
+    cancel: Cancel,
+    abandoned: Cancel,
+    call: Arc<Mutex<Option<Call>>>,
+}
+
+/// Ends the work when the future that waits for it is dropped; a thread cannot be dropped.
+pub(crate) struct StopOnDrop(pub(crate) Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.abandoned.cancel();
+        self.0.call();
+    }
+}
+
+impl Stop {
+    /// The clock starts now.
+    pub(crate) fn new(time: Duration, cancel: Cancel) -> Self {
+        let deadline = Instant::now().checked_add(time);
+        Self { time, deadline, cancel, abandoned: Cancel::new(), call: Arc::default() }
+    }
+
+    /// For tidying up, which nobody waits for and which must not take long.
+    pub(crate) fn brief() -> Self {
+        Self::new(Duration::from_secs(5), Cancel::new())
+    }
+
+    pub(crate) fn time(&self) -> Duration {
+        self.time
+    }
+
+    /// How much time is left, at most so much.
+    pub(crate) fn left(&self, most: Duration) -> Duration {
+        self.deadline.map_or(most, |deadline| deadline.saturating_duration_since(Instant::now()).min(most))
+    }
+
+    /// Why the work must end, if it must.
+    pub(crate) fn reason(&self) -> Option<Error> {
+        if self.cancel.is_cancelled() || self.abandoned.is_cancelled() {
+            Some(Error::Cancelled)
+        } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            Some(Error::TimedOut { after: self.time })
+        } else {
+            None
+        }
+    }
+
+    /// From now on, this is called too when the work must end.
+    pub(crate) fn answer_with(&self, call: impl Fn() + Send + 'static) {
+        *self.calls() = Some(Box::new(call));
+    }
+
+    /// Nobody is called any more.
+    pub(crate) fn answer_no_more(&self) {
+        *self.calls() = None;
+    }
+
+    /// Tells whoever does the work.
+    pub(crate) fn call(&self) {
+        if let Some(call) = &*self.calls() {
+            call();
+        }
+    }
+
+    // Whoever panicked while holding it has set it, or has not.
+    fn calls(&self) -> MutexGuard<'_, Option<Call>> {
+        self.call.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
