@@ -159,11 +159,33 @@ impl Steps {
         if let Event::Stage { stage: now, attempt } = event {
             (self.stage, self.attempt) = (stage(*now), *attempt);
         }
-        told(event.clone()).map(|event| self.here(event))
+        let told = self.here(told(event.clone())?);
+        Some(proto::AskEvent { attempt: attempt(event).unwrap_or(self.attempt), ..told })
     }
 
     fn here(&self, event: Told) -> proto::AskEvent {
         proto::AskEvent { stage: self.stage.into(), attempt: self.attempt, event: Some(event) }
+    }
+}
+
+/// The attempt that an event itself says that it belongs to.
+fn attempt(event: &Event) -> Option<u32> {
+    match event {
+        Event::Stage { attempt, .. }
+        | Event::Drafted { attempt, .. }
+        | Event::Weighed { attempt, .. }
+        | Event::Reviewed { attempt, .. }
+        | Event::Mended { attempt, .. }
+        | Event::Executed { attempt, .. }
+        | Event::Rejected { attempt, .. }
+        | Event::Retrying { attempt, .. }
+        | Event::Changed { attempt, .. } => Some(*attempt),
+        Event::Started { .. }
+        | Event::Linked { .. }
+        | Event::Recalled { .. }
+        | Event::Text { .. }
+        | Event::FellBack { .. }
+        | Event::Finished { .. } => None,
     }
 }
 
@@ -227,4 +249,38 @@ fn told(event: Event) -> Option<Told> {
         Event::FellBack { tables } => Told::FellBack(proto::FellBack { tables }),
         Event::Finished { .. } => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l09_every_stage_has_the_same_name_everywhere() {
+        let all = [
+            Stage::PatternSelection,
+            Stage::SchemaDiscovery,
+            Stage::Generation,
+            Stage::ToolExecution,
+            Stage::GuardrailCheck,
+            Stage::SelfCorrection,
+            Stage::Completed,
+            Stage::Failed,
+            Stage::HumanInTheLoop,
+        ];
+        let mut steps = Steps::default();
+        for (number, one) in all.into_iter().enumerate() {
+            let told = steps.told(&Event::Stage { stage: one, attempt: 2 });
+            let told = told.map(|event| (event.stage, event.stage().as_str_name().to_owned(), event.attempt));
+            let name = format!("STAGE_{}", word(&one).to_uppercase());
+            assert_eq!(told, Some((number as i32 + 1, name, 2)));
+        }
+        let endings = [Ending::Answered, Ending::GaveUp, Ending::AskUser, Ending::Chat, Ending::Failed];
+        for one in endings {
+            assert_eq!(ending(one).as_str_name(), format!("ANSWER_STATUS_{}", word(&one).to_uppercase()));
+        }
+        for one in [Confidence::Low, Confidence::Medium, Confidence::High] {
+            assert_eq!(confidence(one).as_str_name(), format!("CONFIDENCE_{}", word(&one).to_uppercase()));
+        }
+    }
 }

@@ -1,8 +1,15 @@
 //! Clients that go away, stop reading, or do not speak the language; and what tells tools about the service.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use ::querymend_server::grpc::proto::ask_event::Event;
 use ::querymend_server::grpc::proto::*;
+use axum::body::Body;
 use axum::http::StatusCode;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use prost::Message;
 use querymend::{Config, Stop};
 use querymend_model::Line;
@@ -15,7 +22,7 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
-use super::support::{GOOD, GRPC, LONG, QUESTION, framed, problem, question, server, status};
+use super::support::{GOOD, GRPC, LONG, Names, QUESTION, framed, gated, problem, question, server, status, with};
 
 #[tokio::test]
 async fn l09_a_client_that_goes_away_stops_its_question() {
@@ -40,6 +47,18 @@ async fn l09_a_client_that_goes_away_stops_its_question() {
     server.running(0).await;
     // Nobody else is affected.
     server.client().await.ask(question(QUESTION)).await.unwrap();
+}
+
+#[tokio::test]
+async fn l09_a_query_is_stopped_when_nobody_waits_for_its_rows() {
+    let server = server([GOOD], Config::default()).await;
+    let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n".to_owned();
+    let pages = server.client().await.run(RunRequest { sql, ..RunRequest::default() }).await.unwrap();
+    assert_eq!(server.service.running(), 1);
+    let since = Instant::now();
+    drop(pages);
+    server.running(0).await;
+    assert!(since.elapsed() < Duration::from_secs(15), "it ran until its own time was up");
 }
 
 #[tokio::test]
@@ -131,6 +150,33 @@ async fn l12_what_is_no_message_is_an_invalid_argument() {
 }
 
 #[tokio::test]
+async fn l12_who_sends_slowly_is_not_waited_for() {
+    let begun = || {
+        let begin = stream::iter([Ok::<_, Infallible>(Bytes::from_static(&[0, 0, 0]))]);
+        Body::from_stream(begin.chain(stream::pending()))
+    };
+    // Whoever is not known is not listened to at all.
+    let closed = gated([GOOD], Config::default(), Arc::new(Names)).await;
+    let refused = status(&closed.raw("Ask", &[GRPC], begun()).await);
+    assert_eq!(refused.code(), Code::Unauthenticated);
+
+    let open = server([GOOD], Config::default()).await;
+    let refused = status(&open.raw("Ask", &[GRPC], begun()).await);
+    assert_eq!((refused.code(), refused.message()), (Code::InvalidArgument, "the body did not come in time"));
+    open.running(0).await;
+}
+
+#[tokio::test]
+async fn l12_a_panic_is_an_internal_error_that_tells_nothing() {
+    let server = gated([GOOD], Config::default(), Arc::new(Names)).await;
+    let mut client = server.client().await;
+    let status = client.ask(with(question(QUESTION), "x-api-key", "boom")).await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (Code::Internal, "something went wrong here"));
+    assert_eq!(problem(&status).code, "internal");
+    client.ask(with(question(QUESTION), "x-api-key", "ann")).await.unwrap();
+}
+
+#[tokio::test]
 async fn l09_a_request_keeps_the_id_that_its_sender_gave() {
     let server = server([GOOD], Config::default()).await;
     for (given, kept) in [("job-7", true), ("a b", false)] {
@@ -142,14 +188,11 @@ async fn l09_a_request_keeps_the_id_that_its_sender_gave() {
 #[tokio::test]
 async fn l09_http_and_grpc_share_a_port() {
     let server = server([GOOD], Config::default()).await;
-    let url = format!("http://{}/healthz", server.address);
-    let plain = reqwest::Client::builder().no_proxy().build().unwrap();
-    assert_eq!(plain.get(&url).send().await.unwrap().status(), 200);
+    assert_eq!(server.plain("GET", "/healthz").await, 200);
     server.client().await.ask(question(QUESTION)).await.unwrap();
-    let nowhere = plain.post(format!("http://{}/querymend.v1.Other/Ask", server.address)).send().await.unwrap();
-    assert_eq!(nowhere.status(), 404);
-    let called = plain.post(format!("http://{}/querymend.v1.Querymend/Ask", server.address)).send().await.unwrap();
-    assert_eq!(called.status(), 415);
+    assert_eq!(server.plain("POST", "/querymend.v1.Other/Ask").await, 404);
+    assert_eq!(server.plain("POST", "/querymend.v1.Querymend/Ask").await, 415);
+    assert_eq!(server.plain("GET", "/querymend.v1.Querymend/Ask").await, 415);
 }
 
 #[tokio::test]
@@ -177,7 +220,7 @@ async fn l09_the_service_describes_itself() {
         MessageRequest::ListServices(String::new()),
         MessageRequest::FileContainingSymbol("querymend.v1.Querymend".into()),
     ] {
-        let request = futures_util::stream::iter([ask(request)]);
+        let request = stream::iter([ask(request)]);
         let mut stream = client.server_reflection_info(request).await.unwrap().into_inner();
         said.push(stream.message().await.unwrap().unwrap().message_response.unwrap());
     }
@@ -195,7 +238,7 @@ async fn l09_the_service_describes_itself() {
     let request = older::server_reflection_request::MessageRequest::ListServices(String::new());
     let request = older::ServerReflectionRequest { host: String::new(), message_request: Some(request) };
     let mut client = older::server_reflection_client::ServerReflectionClient::new(server.channel().await);
-    let stream = client.server_reflection_info(futures_util::stream::iter([request])).await;
+    let stream = client.server_reflection_info(stream::iter([request])).await;
     assert!(stream.unwrap().into_inner().message().await.unwrap().is_some());
 }
 

@@ -4,7 +4,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::http::{Request as HttpRequest, Response as HttpResponse};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use querymend::config::Role;
 use querymend::guard::Breakers;
@@ -17,11 +21,10 @@ use querymend_server::service::{Database, Heard};
 use querymend_server::shelf::Here;
 use querymend_server::user::{Credentials, Open};
 use querymend_server::{Gate, Service, Setup, Stopping, User, faces, serve};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
-use tower::{Service as _, ServiceExt};
 
 pub const QUESTION: &str = "Which electronics are there, at what price?";
 /// A draft that runs as it is, and one that is mended without the model.
@@ -109,16 +112,27 @@ impl Server {
         tokio::time::timeout(LONG, until).await.unwrap_or_else(|_| panic!("{} are running", running()));
     }
 
-    /// Sends a call byte by byte as it stands, and gives back what came.
-    pub async fn raw(&self, method: &str, headers: &[(&str, &str)], body: Vec<u8>) -> HttpResponse<tonic::body::Body> {
+    /// Sends a call byte by byte as it stands, and gives back what came. No client's own ideas of the protocol are in the way.
+    pub async fn raw(&self, method: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> HttpResponse<Incoming> {
+        let stream = TokioIo::new(TcpStream::connect(self.address).await.unwrap());
+        let (mut send, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+        tokio::spawn(connection);
         let mut request = HttpRequest::post(format!("http://{}/querymend.v1.Querymend/{method}", self.address));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(tonic::body::Body::new(axum::body::Body::from(body))).unwrap();
-        let mut channel = self.channel().await;
-        let called = channel.ready().await.unwrap().call(request);
+        let called = send.send_request(request.body(body.into()).unwrap());
         tokio::time::timeout(LONG, called).await.expect("no response").unwrap()
+    }
+
+    /// Sends a request as HTTP/1.1 has it, without a body, and gives back the status.
+    pub async fn plain(&self, method: &str, path: &str) -> u16 {
+        let stream = TokioIo::new(TcpStream::connect(self.address).await.unwrap());
+        let (mut send, connection) = http1::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        let request = HttpRequest::builder().method(method).uri(path).header("host", "localhost");
+        let called = send.send_request(request.body(Body::empty()).unwrap());
+        tokio::time::timeout(LONG, called).await.expect("no response").unwrap().status().as_u16()
     }
 }
 
@@ -170,7 +184,7 @@ pub fn problem(status: &Status) -> ToldProblem {
     problem
 }
 
-/// Lets in whoever says a name, by a token or by a key; only root may administer.
+/// Lets in whoever says a name, by a token or by a key; only root may administer. Of one name it panics.
 pub struct Names;
 
 impl Gate for Names {
@@ -181,6 +195,7 @@ impl Gate for Names {
                 let role = Role { administer: name == "root", ..Role::default() };
                 Ok(User { id: Some(name.into()), role_name: Some(name.into()), role: Arc::new(role) })
             }
+            Some("boom") => panic!("as it was told"),
             _ => Err(Problem::new(ProblemCode::Unauthenticated, "nobody is known by this")),
         }
     }
