@@ -25,7 +25,9 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 use tower_http::catch_panic::CatchPanicLayer;
 
+pub(crate) use self::ask::{Gone, answered};
 pub use self::body::Given;
+pub(crate) use self::body::read;
 pub use self::caller::{Caller, request_id};
 use self::manage::{Begin, Reset, SessionTold};
 pub use self::problem::Refused;

@@ -2,6 +2,7 @@
 //! events; none of them decides anything.
 
 pub mod audit;
+pub mod grpc;
 pub mod http;
 pub mod rates;
 pub mod results;
@@ -10,6 +11,13 @@ pub mod service;
 pub mod shelf;
 pub mod user;
 
+use std::sync::Arc;
+
 pub use serve::{Stopping, serve};
 pub use service::{Service, Setup};
 pub use user::{Gate, User};
+
+/// Every face of a service, on one port.
+pub fn faces(service: Arc<Service>) -> axum::Router {
+    http::router(Arc::clone(&service)).merge(grpc::router(service))
+}

@@ -39,7 +39,7 @@ pub async fn ask(
         Ok(Replay::New(seat)) => seat,
         Err(problem) => return Refused::from(problem).into_response(),
     };
-    let response = match answered(service, caller, question).await {
+    let response = match answered(service, Arc::new(caller), question).await {
         Ok(answer) => told(answer, format),
         Err(problem) => Refused::from(problem).into_response(),
     };
@@ -50,7 +50,7 @@ pub async fn ask(
 }
 
 /// Stops a question when nobody waits for its answer any more.
-struct Gone(Cancel);
+pub struct Gone(pub Cancel);
 
 impl Drop for Gone {
     fn drop(&mut self) {
@@ -59,7 +59,7 @@ impl Drop for Gone {
 }
 
 /// The question goes on in a task of its own: when the client is gone it is stopped, and what ran is still written down.
-async fn answered(service: Arc<Service>, caller: Caller, question: Question) -> Result<Answer, Problem> {
+pub async fn answered(service: Arc<Service>, caller: Arc<Caller>, question: Question) -> Result<Answer, Problem> {
     let cancel = Cancel::new();
     let gone = Gone(cancel.clone());
     let task = tokio::spawn(async move {

@@ -52,6 +52,12 @@ impl From<Problem> for Refused {
     }
 }
 
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        refused.problem
+    }
+}
+
 impl From<NotRun> for Refused {
     fn from(not: NotRun) -> Self {
         Self { problem: not.problem, findings: not.findings, answer: None }

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# A gRPC client in Python, for tests: the packages that it is made of, from the Python package index that pip is configured for.
+#
+#   scripts/grpc_client.sh fetch      fetches what is missing, and prints where it lies (a folder for PYTHONPATH)
+#   scripts/grpc_client.sh run ARGS   the same, and runs scripts/grpc_client.py with these arguments
+#
+# They are kept in ${QUERYMEND_CACHE:-~/.cache/querymend}, apart from those of the system, for each version of Python.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+STATE=$PWD/target/grpc_client
+source scripts/servers.sh
+GRPC_VERSION=1.85.1
+PROTOBUF_VERSION=7.36.2
+
+fetch() {
+  command -v python3 >/dev/null || fail "there is no python3" "install Python with pip, or set QUERYMEND_TEST_CLIENTS=none"
+  local tag folder; tag=$(python3 -c 'import sys; print(sys.implementation.cache_tag)')
+  folder=$CACHE/grpc-$GRPC_VERSION-$tag
+  if [ ! -d "$folder" ]; then
+    echo "fetching grpcio $GRPC_VERSION" >&2
+    working
+    python3 -m pip install --quiet --disable-pip-version-check --only-binary=:all: --target "$work/packages" \
+      "grpcio==$GRPC_VERSION" "grpcio-tools==$GRPC_VERSION" "grpcio-status==$GRPC_VERSION" "grpcio-reflection==$GRPC_VERSION" \
+      "grpcio-health-checking==$GRPC_VERSION" "protobuf==$PROTOBUF_VERSION" >&2 \
+      || fail "pip cannot install grpcio $GRPC_VERSION" "is a Python package index reachable? QUERYMEND_TEST_CLIENTS=none leaves it out"
+    worked packages "$folder"
+  fi
+  echo "$folder"
+}
+
+case ${1:-} in
+  fetch) fetch ;;
+  run) shift; folder=$(fetch); PYTHONPATH=$folder exec python3 scripts/grpc_client.py "$@" ;;
+  *) sed -n '2,/^set -/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
+esac
