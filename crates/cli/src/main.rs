@@ -10,12 +10,14 @@ mod input;
 mod interrupt;
 mod logging;
 mod mend;
+mod missing;
 mod nearest;
 mod out;
 mod pulling;
 mod remember;
 mod render;
 mod sarif;
+mod serving;
 mod setup;
 mod state;
 mod story;
@@ -27,7 +29,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, memory, model, run, schema, trace,
+    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, mcp, memory, model, run, schema, trace,
 };
 use crate::failure::Exit;
 use crate::out::{Color, Out};
@@ -69,6 +71,7 @@ enum Command {
     Schema(schema::ShowSchema),
     Run(run::Run),
     Doctor(doctor::Doctor),
+    Mcp(mcp::Mcp),
     Model(model::Models),
     Memory(memory::Memories),
     Demo(demo::Demo),
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
         Command::Schema(show) => schema::run(show, &mut out),
         Command::Run(run) => run::run(run, &mut out),
         Command::Doctor(doctor) => doctor::run(doctor, &mut out),
+        Command::Mcp(mcp) => mcp::run(mcp, &mut out),
         Command::Memory(memories) => memory::run(memories, &mut out),
         Command::Model(models) => model::run(models, &mut out),
         Command::Demo(demo) => demo::run(demo, &mut out),

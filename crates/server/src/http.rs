@@ -26,10 +26,12 @@ use serde_json::Value;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use self::body::Given;
+pub(crate) use self::body::read;
 pub use self::caller::{Caller, request_id};
 use self::manage::{Begin, Reset, SessionTold};
 pub use self::problem::Refused;
 use self::rows::RanTold;
+pub(crate) use self::rows::csv;
 use crate::service::{Listed, NewExample, QueryText, Question, Service};
 
 /// A route of the API.

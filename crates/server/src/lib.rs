@@ -3,6 +3,7 @@
 
 pub mod audit;
 pub mod http;
+pub mod mcp;
 pub mod rates;
 pub mod results;
 mod serve;

@@ -48,7 +48,7 @@ fn is_json(headers: &HeaderMap) -> Result<(), Refused> {
 }
 
 /// All of a body, unless it is too long or too slow.
-async fn read(body: Body, most: usize) -> Result<Bytes, Refused> {
+pub async fn read(body: Body, most: usize) -> Result<Bytes, Refused> {
     let too_large = || Problem::new(ProblemCode::TooLarge, format!("the body has more than {most} bytes"));
     let collect = async {
         let mut whole = BytesMut::new();
