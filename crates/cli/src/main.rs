@@ -10,6 +10,7 @@ mod input;
 mod interrupt;
 mod logging;
 mod mend;
+mod missing;
 mod nearest;
 mod out;
 mod pulling;
@@ -28,7 +29,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, memory, model, run, schema, serve, trace,
+    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, mcp, memory, model, run, schema, serve,
+    trace,
 };
 use crate::failure::Exit;
 use crate::out::{Color, Out};
@@ -71,6 +73,7 @@ enum Command {
     Run(run::Run),
     Doctor(doctor::Doctor),
     Serve(serve::Serve),
+    Mcp(mcp::Mcp),
     Model(model::Models),
     Memory(memory::Memories),
     Demo(demo::Demo),
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run::run(run, &mut out),
         Command::Serve(serve) => serve::run(serve, &mut out),
         Command::Doctor(doctor) => doctor::run(doctor, &mut out),
+        Command::Mcp(mcp) => mcp::run(mcp, &mut out),
         Command::Memory(memories) => memory::run(memories, &mut out),
         Command::Model(models) => model::run(models, &mut out),
         Command::Demo(demo) => demo::run(demo, &mut out),

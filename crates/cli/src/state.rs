@@ -39,7 +39,8 @@ pub fn batch_traces(config: &Config) -> Option<Traces> {
     Some(Traces::new(runs(config)?.join("batch"), config.trace.keep as usize))
 }
 
-fn runs(config: &Config) -> Option<PathBuf> {
+/// The folder of past runs.
+pub fn runs(config: &Config) -> Option<PathBuf> {
     config.trace.folder.clone().or_else(|| folder().map(|state| state.join("runs")))
 }
 

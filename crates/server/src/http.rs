@@ -32,6 +32,7 @@ pub use self::caller::{Caller, request_id};
 use self::manage::{Begin, Reset, SessionTold};
 pub use self::problem::Refused;
 use self::rows::RanTold;
+pub(crate) use self::rows::csv;
 use crate::service::{Listed, NewExample, QueryText, Question, Service};
 
 /// A route of the API.

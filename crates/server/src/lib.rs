@@ -4,6 +4,7 @@
 pub mod audit;
 pub mod grpc;
 pub mod http;
+pub mod mcp;
 pub mod rates;
 pub mod results;
 mod serve;

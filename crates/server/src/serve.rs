@@ -38,7 +38,7 @@ impl Stopping {
         self.0.send_replace(true);
     }
 
-    async fn stopped(&self) {
+    pub(crate) async fn stopped(&self) {
         self.0.subscribe().wait_for(|stop| *stop).await.ok();
     }
 }

@@ -1,6 +1,8 @@
 //! What all faces ask: questions, queries, tables, examples, conversations, past runs. Who asks is known by now; what they may do is
 //! decided here, and what was done is written down here.
 
+mod tables;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,8 +25,12 @@ use crate::results::Results;
 use crate::shelf::{Shelf, Talk};
 use crate::user::{Credentials, Gate, User};
 
+pub use self::tables::Tables;
+
 /// The longest question, in bytes.
 const LONGEST_QUESTION: usize = 16 << 10;
+/// The longest value that is looked for, in bytes.
+const LONGEST_WORD: usize = 1_000;
 /// Examples that are listed at a time.
 const MOST_EXAMPLES: usize = 200;
 
@@ -396,6 +402,9 @@ impl Service {
         word: &str,
         place: Option<(&str, &str)>,
     ) -> Result<Vec<Grounded>, Problem> {
+        if word.len() > LONGEST_WORD {
+            return Err(Problem::new(ProblemCode::TooLarge, format!("the word has more than {LONGEST_WORD} bytes")));
+        }
         self.desk(user, database)?.querymend.ground(word, place).await
     }
 
@@ -600,7 +609,8 @@ impl State {
                     (Some(only), None) => only,
                     (None, _) => return Err(Problem::new(ProblemCode::Forbidden, "you may ask no database")),
                     (Some(_), Some(_)) => {
-                        let names: Vec<&str> = self.databases.keys().map(String::as_str).collect();
+                        let names = self.databases.keys().map(String::as_str).filter(|name| may_ask(user, name));
+                        let names: Vec<&str> = names.collect();
                         return Err(Problem::new(ProblemCode::BadRequest, "there are several databases: name one")
                             .hint(format!("`database` is one of {}", names.join(", "))));
                     }

@@ -87,7 +87,8 @@ fn with_type(status: StatusCode, body: Vec<u8>, kind: &'static str) -> Response 
     response
 }
 
-fn csv(rows: &Rows) -> String {
+/// As CSV.
+pub fn csv(rows: &Rows) -> String {
     let mut out = String::new();
     let mut line = |cells: &mut dyn Iterator<Item = String>| {
         out.push_str(&cells.collect::<Vec<_>>().join(","));
