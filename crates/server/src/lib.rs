@@ -2,7 +2,11 @@
 //! events; none of them decides anything.
 
 pub mod audit;
+pub mod heard;
 pub mod http;
+pub mod logs;
+pub mod metrics;
+pub mod otlp;
 pub mod rates;
 pub mod results;
 mod serve;
