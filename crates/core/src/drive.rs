@@ -36,6 +36,8 @@ pub(crate) struct Driver<'d> {
     tables: OnceCell<Arc<Tables>>,
     local: Option<Local>,
     cancel: &'d Cancel,
+    /// What model servers are told about the trace that the question belongs to.
+    pub(crate) traceparent: Option<String>,
 }
 
 impl<'d> Driver<'d> {
@@ -48,7 +50,7 @@ impl<'d> Driver<'d> {
         cancel: &'d Cancel,
     ) -> Self {
         let question = question.to_string();
-        Self { querymend, question, alone, words, tables: OnceCell::new(), local: None, cancel }
+        Self { querymend, question, alone, words, tables: OnceCell::new(), local: None, cancel, traceparent: None }
     }
 
     /// Does what a run wants next.
@@ -132,6 +134,7 @@ impl<'d> Driver<'d> {
         tell: &mut (dyn FnMut(&Event) + Send),
     ) -> Result<Draft, Hindrance> {
         request.timeout = request.timeout.min(left.max(Duration::from_millis(1)));
+        request.traceparent.clone_from(&self.traceparent);
         let mut watch = |piece: &str| tell(&Event::Text { piece: piece.to_string() });
         let reply = self.querymend.model.complete(&request, &mut watch, &self.cancel.model).await;
         let reply = reply.map_err(|error| model_trouble(&error))?;

@@ -159,7 +159,7 @@ impl Querymend {
 
     /// Answers one question, and tells what happens on the way.
     pub async fn ask_with(&self, ask: Ask, tell: &mut (dyn FnMut(&Event) + Send), cancel: &Cancel) -> Answer {
-        let settings = self.settings();
+        let settings = self.settings(ask.trace_id.clone());
         tell(&Event::Started {
             trace_id: settings.trace_id.clone(),
             question: prompts::clipped(&ask.question, 10_000).to_string(),
@@ -172,6 +172,7 @@ impl Querymend {
         let words = format!("{} {}", ask.question, ask.evidence.as_deref().unwrap_or_default());
         let alone = ask.earlier.is_empty() || !memory::refers_back(&ask.question);
         let mut driver = Driver::new(self, &ask.question, alone, words, cancel);
+        driver.traceparent.clone_from(&ask.traceparent);
         let budget = settings.budget.clone();
         let mut run = Run::new(ask, settings);
         loop {
@@ -204,11 +205,11 @@ impl Querymend {
         }
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self, trace_id: Option<String>) -> Settings {
         let correction = &self.config.self_correction;
         let window = self.model.limits().context;
         Settings {
-            trace_id: trace::id(),
+            trace_id: trace_id.unwrap_or_else(trace::id),
             dialect: self.engine.dialect(),
             policy: Arc::clone(&self.policy),
             budget: self.config.budget(),

@@ -46,6 +46,10 @@ pub struct Ask {
     pub turn: u32,
     /// A model is asked, even if the same question was answered before.
     pub fresh: bool,
+    /// By which the run is found again; a new name, if none is given.
+    pub trace_id: Option<String>,
+    /// What servers that are asked on the way are told about the trace that this belongs to (W3C `traceparent`).
+    pub traceparent: Option<String>,
 }
 
 /// What a run keeps to.

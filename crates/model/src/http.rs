@@ -1,5 +1,6 @@
 //! The connection to a model server: TLS, time limits, size limits. It moves bytes and knows nothing of what they mean.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use querymend_net::http::is_tls;
@@ -42,6 +43,16 @@ pub(crate) fn headers(pairs: Vec<(&'static str, String)>) -> Result<HeaderMap, E
         headers.insert(HeaderName::from_static(name), value);
     }
     Ok(headers)
+}
+
+/// The same headers with the trace that a request belongs to. One that cannot be sent is left out: it is no part of the question.
+pub(crate) fn traced<'h>(headers: &'h HeaderMap, traceparent: Option<&str>) -> Cow<'h, HeaderMap> {
+    let Some(value) = traceparent.and_then(|text| HeaderValue::from_str(text).ok()) else {
+        return Cow::Borrowed(headers);
+    };
+    let mut headers = headers.clone();
+    headers.insert(HeaderName::from_static("traceparent"), value);
+    Cow::Owned(headers)
 }
 
 /// One request under way: who is asked, and how long may be waited.
@@ -165,6 +176,17 @@ mod tests {
     fn a05_a_header_with_a_key_is_not_printed() {
         let headers = headers(vec![("authorization", "Bearer sk-secret".to_owned())]).unwrap();
         assert!(!format!("{headers:?}").contains("secret"));
+    }
+
+    #[test]
+    fn l11_a_server_is_told_the_trace_that_a_request_belongs_to() {
+        let key = headers(vec![("authorization", "Bearer sk-secret".to_owned())]).unwrap();
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let sent = traced(&key, Some(parent));
+        assert_eq!(sent.get("traceparent").and_then(|value| value.to_str().ok()), Some(parent));
+        assert!(sent.contains_key("authorization") && !format!("{sent:?}").contains("secret"));
+        assert_eq!(*traced(&key, None), key);
+        assert_eq!(*traced(&key, Some("line\nbreak")), key);
     }
 
     #[test]

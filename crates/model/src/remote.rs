@@ -134,7 +134,14 @@ impl Remote {
         let body = self.wire.body(&self.model, request, without).to_string().into_bytes();
         let patience =
             Patience { model: &self.name, whole: request.timeout, until, connect: self.connect, silence: self.silence };
-        let mut incoming = http::send(&self.client, &self.url, &self.headers, body, patience).await?;
+        let mut incoming = http::send(
+            &self.client,
+            &self.url,
+            &http::traced(&self.headers, request.traceparent.as_deref()),
+            body,
+            patience,
+        )
+        .await?;
         let status = incoming.status();
         if !(200..300).contains(&status) {
             let retry_after = incoming.retry_after();

@@ -39,6 +39,9 @@ pub struct Request {
     /// hold it.
     #[serde(skip)]
     pub more: u32,
+    /// The trace that it belongs to, as servers are told it (W3C `traceparent`). Recordings do not hold it.
+    #[serde(skip)]
+    pub traceparent: Option<String>,
     /// The longest that the whole request may take, tries included.
     pub timeout: Duration,
 }
@@ -88,6 +91,7 @@ impl Request {
             sql: false,
             names: None,
             more: 0,
+            traceparent: None,
             timeout: Duration::from_secs(60),
         }
     }

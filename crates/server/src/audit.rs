@@ -6,7 +6,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 
 use querymend::{Problem, ProblemCode};
 use serde::Serialize;
@@ -46,6 +47,7 @@ pub struct Line<'l> {
 #[derive(Clone, Default)]
 pub struct Audit {
     work: Option<mpsc::Sender<(Vec<u8>, oneshot::Sender<Result<(), String>>)>>,
+    lines: Arc<AtomicU64>,
 }
 
 impl Audit {
@@ -62,7 +64,7 @@ impl Audit {
         }
         let (work, jobs) = mpsc::channel();
         std::thread::Builder::new().name("audit".into()).spawn(move || write_all(&mut file, &jobs))?;
-        Ok(Self { work: Some(work) })
+        Ok(Self { work: Some(work), lines: Arc::default() })
     }
 
     /// Writes a line, for good once this returns. Where it cannot be written, the request must not be answered as if it were.
@@ -74,7 +76,14 @@ impl Audit {
         text.push(b'\n');
         let (done, written) = oneshot::channel();
         work.send((text, done)).map_err(|_| failed("its thread is gone".into()))?;
-        written.await.map_err(|_| failed("its thread is gone".into()))?.map_err(failed)
+        written.await.map_err(|_| failed("its thread is gone".into()))?.map_err(failed)?;
+        self.lines.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// How many lines were written since it was opened.
+    pub fn lines(&self) -> u64 {
+        self.lines.load(Ordering::Relaxed)
     }
 }
 

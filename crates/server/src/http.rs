@@ -9,11 +9,13 @@ mod openapi;
 mod problem;
 mod rows;
 mod sql;
+mod watch;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{Method, StatusCode};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use querymend::correct::{Correct, Corrected};
@@ -269,6 +271,16 @@ pub static ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        path: "/metrics",
+        summary: "Figures, as Prometheus reads them. Where users sign in, for those whose role administers",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<String>())),
+        open: false,
+        handler: || get(manage::metrics),
+    },
+    Route {
+        method: Method::GET,
         path: "/healthz",
         summary: "Whether the server runs",
         query: &[],
@@ -311,6 +323,7 @@ pub fn router(service: Arc<Service>) -> Router {
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             Refused::from(Problem::new(ProblemCode::Internal, "something went wrong here")).into_response()
         }))
+        .layer(from_fn_with_state(Arc::clone(&service), watch::watched))
         .with_state(service)
 }
 

@@ -3,8 +3,12 @@
 
 pub mod audit;
 pub mod grpc;
+pub mod heard;
 pub mod http;
+pub mod logs;
 pub mod mcp;
+pub mod metrics;
+pub mod otlp;
 pub mod rates;
 pub mod results;
 mod serve;
@@ -20,5 +24,5 @@ pub use user::{Gate, User};
 
 /// Every face of a service, on one port.
 pub fn faces(service: Arc<Service>) -> axum::Router {
-    http::router(Arc::clone(&service)).merge(grpc::router(service))
+    http::router(Arc::clone(&service)).merge(grpc::router(Arc::clone(&service))).merge(mcp::router(service))
 }

@@ -5,7 +5,7 @@ mod tables;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use querymend::correct::{Correct, Corrected};
 use querymend::direct::{Checked, Emptiness, Grounded, NotRun, Ran};
@@ -20,6 +20,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::audit::{Audit, Line};
+use crate::heard::{Listener, Place};
+use crate::metrics::registry::Told;
+use crate::metrics::{self, Counting, Metrics, Now};
 use crate::rates::{Rates, Ticket};
 use crate::results::Results;
 use crate::shelf::{Shelf, Talk};
@@ -56,19 +59,6 @@ pub struct Database {
     pub engine: Arc<dyn Engine>,
     /// A name that means this database alone, by which examples of it are kept.
     pub identity: String,
-}
-
-/// Somebody who hears what happens: metrics, traces.
-pub type Listener = Arc<dyn Fn(&Heard<'_>) + Send + Sync>;
-
-/// Something that happened while a question was answered.
-pub struct Heard<'h> {
-    /// What.
-    pub event: &'h Event,
-    /// In which request.
-    pub request: &'h Asking<'h>,
-    /// Of which database.
-    pub database: &'h str,
 }
 
 /// A request, as far as it is the same for all that can be asked.
@@ -167,13 +157,21 @@ pub struct Service {
     rates: Rates,
     /// Rows of which pages are still to be fetched.
     pub results: Results,
-    listeners: Vec<Listener>,
+    metrics: Arc<Metrics>,
+    listeners: Vec<Arc<dyn Listener>>,
 }
 
 /// A database as one user may ask it.
 struct Desk {
     name: String,
     querymend: Querymend,
+}
+
+impl Desk {
+    fn place<'p>(&'p self, request: &'p Asking<'p>) -> Place<'p> {
+        let (model, dialect) = (self.querymend.model_name(), self.querymend.engine().dialect().name);
+        Place { request, database: &self.name, model, dialect }
+    }
 }
 
 /// Seconds since 1970.
@@ -188,6 +186,8 @@ fn now_ms() -> u64 {
 impl Service {
     /// Puts it together.
     pub fn new(setup: Setup, breakers: Arc<Breakers>, shelf: Arc<dyn Shelf>, audit: Audit) -> Self {
+        let metrics = Arc::new(Metrics::default());
+        setup.databases.iter().for_each(|database| metrics.begin(&database.name));
         Self {
             state: RwLock::new(Arc::new(State::new(setup))),
             breakers,
@@ -195,19 +195,42 @@ impl Service {
             audit,
             rates: Rates::default(),
             results: Results::default(),
-            listeners: Vec::new(),
+            listeners: vec![Arc::new(Counting(Arc::clone(&metrics)))],
+            metrics,
         }
     }
 
     /// With somebody who hears what happens.
     #[must_use]
-    pub fn heard_by(mut self, listener: Listener) -> Self {
+    pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listeners.push(listener);
         self
     }
 
+    /// What this server counts.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// All figures as they are now.
+    pub fn measured(&self) -> Vec<Told> {
+        self.metrics.told(&Now {
+            breakers: self.breakers.stats(),
+            running: self.running(),
+            audit_lines: self.audit.lines(),
+            lost: self.listeners.iter().flat_map(|listener| listener.lost()).collect(),
+        })
+    }
+
+    /// The same as Prometheus reads it, for those who may see how the server is doing.
+    pub fn metrics_text(&self, user: &User) -> Result<String, Problem> {
+        administers(user)?;
+        Ok(metrics::text::written(&self.measured()))
+    }
+
     /// Takes on another configuration. Requests that are running go on with the one that they began with.
     pub fn change(&self, setup: Setup) {
+        setup.databases.iter().for_each(|database| self.metrics.begin(&database.name));
         let next = Arc::new(State::new(setup));
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = next;
     }
@@ -283,11 +306,15 @@ impl Service {
             (None, named) => named.as_deref(),
         };
         let desk = self.desk(user, named)?;
+        let trace_id = querymend::trace_id();
+        let place = desk.place(asking);
+        let mut hearings: Vec<_> = self.listeners.iter().map(|one| one.question(&place, &trace_id)).collect();
+        // Where nobody here traces, a trace that somebody else began goes on as it came.
+        let own = hearings.iter().find_map(|hearing| hearing.traceparent());
+        let traceparent = own.or_else(|| asking.traceparent.map(str::to_owned));
         let mut events: Vec<Event> = Vec::new();
         let mut hear = |event: &Event| {
-            for listener in &self.listeners {
-                listener(&Heard { event, request: asking, database: &desk.name });
-            }
+            hearings.iter_mut().for_each(|hearing| hearing.hear(event));
             tell(event);
             if !matches!(event, Event::Text { .. } | Event::Finished { .. }) {
                 events.push(event.clone());
@@ -297,6 +324,8 @@ impl Service {
             question: asked.question.clone(),
             evidence: asked.evidence.clone(),
             fresh: asked.fresh,
+            trace_id: Some(trace_id.clone()),
+            traceparent,
             ..Ask::default()
         };
         let conversation = talk.as_ref().map(|talk| talk.conversation.clone());
@@ -367,7 +396,10 @@ impl Service {
         if self.signs_in() {
             asked.user_id.clone_from(&asking.user.id);
         }
+        let began = Instant::now();
         let corrected = desk.querymend.correct(&asked).await?;
+        let (place, took) = (desk.place(asking), began.elapsed());
+        self.listeners.iter().for_each(|listener| listener.corrected(&place, &corrected, took));
         let outcome = word(&corrected.status);
         let (sql, trace_id) = (Some(asked.original_query.as_str()), Some(corrected.trace_id.as_str()));
         self.audit.write(&Line { sql, trace_id, ..line(asking, "correct", &desk.name, &outcome) }).await?;
@@ -379,7 +411,10 @@ impl Service {
         let desk = self.desk(asking.user, query.database.as_deref())?;
         let own = desk.querymend.config().limits();
         let limits = Limits { rows: query.max_rows.unwrap_or(own.rows).clamp(1, own.rows), ..own };
+        let began = Instant::now();
         let ran = desk.querymend.run(&query.sql, &limits, cancel).await;
+        let (place, took) = (desk.place(asking), began.elapsed());
+        self.listeners.iter().for_each(|listener| listener.ran(&place, &ran, took));
         let (sql, rows, outcome) = match &ran {
             Ok(ran) => (ran.sql.as_str(), Some(ran.rows.rows.len()), "ran".to_string()),
             Err(not) => (query.sql.as_str(), None, word(&not.problem.code)),

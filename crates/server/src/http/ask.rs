@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use querymend::{Answer, Cancel, Event, Problem, ProblemCode, Status};
 use tokio::sync::mpsc;
+use tracing::Instrument;
 
 use super::body::Given;
 use super::caller::Caller;
@@ -62,11 +63,12 @@ impl Drop for Gone {
 pub async fn answered(service: Arc<Service>, caller: Arc<Caller>, question: Question) -> Result<Answer, Problem> {
     let cancel = Cancel::new();
     let gone = Gone(cancel.clone());
-    let task = tokio::spawn(async move {
+    let asked = async move {
         let answer = service.ask(&caller.asking(), &question, &mut |_| {}, &cancel).await;
         drop(caller);
         answer
-    });
+    };
+    let task = tokio::spawn(asked.in_current_span());
     let answer = task.await;
     drop(gone);
     answer.unwrap_or_else(|_| Err(Problem::new(ProblemCode::Internal, "something went wrong here")))
@@ -95,7 +97,7 @@ fn stream_of(service: Arc<Service>, caller: Caller, question: Question) -> impl 
     let (tell, hear) = mpsc::channel::<Sent>(WAITING);
     let cancel = Cancel::new();
     let gone = Gone(cancel.clone());
-    tokio::spawn(async move {
+    let asked = async move {
         let slow = cancel.clone();
         let mut send = |event: &Event| {
             // The answer is told once, at the end, when it is on record.
@@ -115,7 +117,8 @@ fn stream_of(service: Arc<Service>, caller: Caller, question: Question) -> impl 
         };
         drop(caller);
         tell.send_timeout(last, Duration::from_secs(10)).await.ok();
-    });
+    };
+    tokio::spawn(asked.in_current_span());
     let events = stream::unfold((hear, gone), |(mut hear, gone)| async move {
         let event = hear.recv().await?;
         Some((Ok::<Sent, Infallible>(event), (hear, gone)))

@@ -6,6 +6,8 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 
+use querymend::Problem;
+
 use super::problem::Refused;
 use crate::rates::Ticket;
 use crate::service::{Asking, Service};
@@ -35,12 +37,20 @@ impl FromRequestParts<Arc<Service>> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refused> {
         let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-        let credentials = Credentials { authorization: text("authorization"), api_key: text("x-api-key") };
-        let user = service.user(&credentials)?;
+        let user = signed_in(&parts.headers, service)?;
         let ticket = service.admit(&user)?;
         let traceparent = text("traceparent").filter(|text| text.len() == 55).map(str::to_owned);
         Ok(Self { user, request_id: request_id(&parts.headers), traceparent, _ticket: ticket })
     }
+}
+
+/// Who sends a request, for what is not counted: looking at a server must not make it busy.
+pub fn signed_in(headers: &HeaderMap, service: &Service) -> Result<User, Problem> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let credentials = Credentials { authorization: text("authorization"), api_key: text("x-api-key") };
+    let user = service.user(&credentials)?;
+    tracing::Span::current().record("user", user.name());
+    Ok(user)
 }
 
 /// The id that the sender gave the request, if it is one that can stand in a log; else a new one.

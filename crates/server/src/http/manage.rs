@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use querymend::direct::Grounded;
 use querymend::guard::Stats;
@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::body::{Asked, Given};
-use super::caller::Caller;
+use super::caller::{Caller, signed_in};
 use super::problem::Refused;
+use crate::metrics;
 use crate::service::{Listed, NewExample, Service};
 use crate::shelf::Talk;
 
@@ -202,6 +203,13 @@ pub async fn reset(
 ) -> Result<StatusCode, Refused> {
     service.reset(&caller.asking(), reset.tool.as_deref()).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Not counted against anybody's limits: a server that is busy is the one to look at.
+pub async fn metrics(State(service): State<Arc<Service>>, headers: HeaderMap) -> Result<Response, Refused> {
+    let user = signed_in(&headers, &service)?;
+    let text = service.metrics_text(&user)?;
+    Ok(([(header::CONTENT_TYPE, metrics::text::CONTENT_TYPE)], text).into_response())
 }
 
 pub async fn healthz() -> Json<Health> {

@@ -78,6 +78,7 @@ fn operation(route: &Route, takes: Option<Value>, gives: Option<Value>, problem:
                 content["text/event-stream"] = json!({"schema": {"type": "string"}});
                 content["text/csv"] = json!({"schema": {"type": "string"}});
             }
+            "/metrics" => content = json!({"text/plain": {"schema": {"type": "string"}}}),
             "/v1/run" | "/v1/results/{cursor}" => content["text/csv"] = json!({"schema": {"type": "string"}}),
             _ => {}
         }
