@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, memory, model, run, schema, trace,
+    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, key, memory, model, run, schema, trace,
 };
 use crate::failure::Exit;
 use crate::out::{Color, Out};
@@ -71,6 +71,7 @@ enum Command {
     Doctor(doctor::Doctor),
     Model(model::Models),
     Memory(memory::Memories),
+    Key(key::Keys),
     Demo(demo::Demo),
     /// List the dialects and the names they go by
     #[command(after_help = "Examples:\n  querymend dialects\n  querymend check --dialect postgres query.sql")]
@@ -97,6 +98,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run::run(run, &mut out),
         Command::Doctor(doctor) => doctor::run(doctor, &mut out),
         Command::Memory(memories) => memory::run(memories, &mut out),
+        Command::Key(keys) => key::run(keys, &mut out),
         Command::Model(models) => model::run(models, &mut out),
         Command::Demo(demo) => demo::run(demo, &mut out),
         Command::Dialects => dialects::run(&mut out),

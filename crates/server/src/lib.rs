@@ -2,6 +2,7 @@
 //! events; none of them decides anything.
 
 pub mod audit;
+pub mod gate;
 pub mod http;
 pub mod rates;
 pub mod results;
@@ -10,6 +11,7 @@ pub mod service;
 pub mod shelf;
 pub mod user;
 
+pub use gate::{gate, may_bind};
 pub use serve::{Stopping, serve};
 pub use service::{Service, Setup};
 pub use user::{Gate, User};

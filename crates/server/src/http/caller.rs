@@ -1,10 +1,12 @@
 //! Who sends a request: let in, counted, and given a number.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use querymend::{Problem, ProblemCode};
 
 use super::problem::Refused;
 use crate::rates::Ticket;
@@ -36,11 +38,33 @@ impl FromRequestParts<Arc<Service>> for Caller {
     async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refused> {
         let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let credentials = Credentials { authorization: text("authorization"), api_key: text("x-api-key") };
-        let user = service.user(&credentials)?;
+        if !service.signs_in() {
+            is_here(parts)?;
+        }
+        let user = service.user(&credentials).await?;
         let ticket = service.admit(&user)?;
         let traceparent = text("traceparent").filter(|text| text.len() == 55).map(str::to_owned);
         Ok(Self { user, request_id: request_id(&parts.headers), traceparent, _ticket: ticket })
     }
+}
+
+/// Where nobody signs in, a page in a browser on this machine must not reach the server under a name of its own that leads here:
+/// only addresses and `localhost` are answered.
+fn is_here(parts: &Parts) -> Result<(), Refused> {
+    let host = match parts.uri.authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => parts.headers.get("host").and_then(|value| value.to_str().ok()),
+    };
+    let Some(host) = host else { return Ok(()) };
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    if name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost") {
+        return Ok(());
+    }
+    let problem = Problem::new(ProblemCode::Forbidden, "this server is not asked by that name");
+    Err(problem.hint("ask it as localhost or by its address, or set `server.sign_in`").into())
 }
 
 /// The id that the sender gave the request, if it is one that can stand in a log; else a new one.

@@ -213,6 +213,10 @@ pub async fn readyz(State(service): State<Arc<Service>>) -> Response {
     if unready.is_empty() {
         return Json(Health { status: "ok", unready }).into_response();
     }
-    let message = format!("these databases do not answer: {}", unready.join(", "));
+    // Whoever asks has not signed in, and need not know their names.
+    let message = match service.signs_in() {
+        true => format!("{} of the databases do not answer", unready.len()),
+        false => format!("these databases do not answer: {}", unready.join(", ")),
+    };
     Refused::from(Problem::new(ProblemCode::DatabaseUnavailable, message)).into_response()
 }
