@@ -331,7 +331,12 @@ async fn a01_roles_come_from_tokens_and_are_never_guessed() {
 #[test]
 fn a01_what_is_unsafe_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
-    let secret = |content: &[u8]| section(jwt(Algorithm::HS256, Some(file(folder.path(), "bad", content))));
+    let number = std::cell::Cell::new(0);
+    let written = |content: &[u8]| {
+        number.set(number.get() + 1);
+        file(folder.path(), &format!("file-{}", number.get()), content)
+    };
+    let secret = |content: &[u8]| section(jwt(Algorithm::HS256, Some(written(content))));
     let url = |url: &str| {
         let mut jwt = jwt(Algorithm::RS256, None);
         jwt.jwks_url = Some(url.into());
@@ -341,7 +346,7 @@ fn a01_what_is_unsafe_does_not_start() {
     let mut skewed = jwt(Algorithm::HS256, Some(file(folder.path(), "fine", SECRET)));
     skewed.clock_skew = Duration::from_secs(86_400);
     let keys = |content: &str| {
-        let sign_in = SignIn { jwt: None, keys_file: Some(file(folder.path(), "keys", content)) };
+        let sign_in = SignIn { jwt: None, keys_file: Some(written(content.as_bytes())) };
         ServerSection { sign_in: Some(sign_in), ..ServerSection::default() }
     };
     for (config, said) in [
