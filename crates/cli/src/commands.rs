@@ -16,4 +16,5 @@ pub mod memory;
 pub mod model;
 pub mod run;
 pub mod schema;
+pub mod serve;
 pub mod trace;

@@ -14,3 +14,14 @@ pub fn start(color: bool) {
     // It fails only where a log is written already.
     tracing_subscriber::registry().with(lines).with(ours).try_init().ok();
 }
+
+/// Begins to write the log of a server: when, what and in which request; nothing that only helps to find faults.
+pub fn serve(json: bool) {
+    let ours = Targets::new().with_target("querymend", LevelFilter::INFO);
+    let registry = tracing_subscriber::registry().with(ours);
+    if json {
+        registry.with(tracing_subscriber::fmt::layer().json().with_writer(io::stderr)).try_init().ok();
+    } else {
+        registry.with(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(io::stderr)).try_init().ok();
+    }
+}

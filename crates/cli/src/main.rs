@@ -16,6 +16,7 @@ mod pulling;
 mod remember;
 mod render;
 mod sarif;
+mod serving;
 mod setup;
 mod state;
 mod story;
@@ -27,7 +28,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, key, memory, model, run, schema, trace,
+    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, key, memory, model, run, schema, serve,
+    trace,
 };
 use crate::failure::Exit;
 use crate::out::{Color, Out};
@@ -69,6 +71,7 @@ enum Command {
     Schema(schema::ShowSchema),
     Run(run::Run),
     Doctor(doctor::Doctor),
+    Serve(serve::Serve),
     Model(model::Models),
     Memory(memory::Memories),
     Key(key::Keys),
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => explain::run(explain, &mut out),
         Command::Schema(show) => schema::run(show, &mut out),
         Command::Run(run) => run::run(run, &mut out),
+        Command::Serve(serve) => serve::run(serve, &mut out),
         Command::Doctor(doctor) => doctor::run(doctor, &mut out),
         Command::Memory(memories) => memory::run(memories, &mut out),
         Command::Key(keys) => key::run(keys, &mut out),

@@ -46,6 +46,16 @@ impl Traces {
         self.write(id, events, false)
     }
 
+    /// A run as it is kept: a line for each event, without the pieces of text that make up a draft, and with long answers cut.
+    pub fn lines(events: &[Event]) -> io::Result<String> {
+        let mut text = String::new();
+        for event in events.iter().filter(|e| !matches!(e, Event::Text { .. })) {
+            text.push_str(&serde_json::to_string(&*shortened(event))?);
+            text.push('\n');
+        }
+        Ok(text)
+    }
+
     /// It is written beside first and then renamed, so that a run is either there or not.
     fn write(&self, id: &str, events: &[Event], sync: bool) -> io::Result<()> {
         if !self.keeps() || !is_id(id) {
@@ -53,12 +63,8 @@ impl Traces {
         }
         fs::create_dir_all(&self.folder)?;
         let unfinished = self.folder.join(format!("{id}.part"));
-        let mut file = io::BufWriter::new(private(&unfinished)?);
-        for event in events.iter().filter(|e| !matches!(e, Event::Text { .. })) {
-            serde_json::to_writer(&mut file, &*shortened(event))?;
-            file.write_all(b"\n")?;
-        }
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let mut file = private(&unfinished)?;
+        file.write_all(Self::lines(events)?.as_bytes())?;
         if sync {
             file.sync_all()?;
         }

@@ -26,7 +26,7 @@ pub use error::Error;
 pub use example::{Example, Provenance, Standing, id, normalised};
 pub use file::{FileStore, Size};
 pub use open::open;
-pub use postgres::PostgresStore;
+pub use postgres::{Pool, PostgresStore, Twice, Values};
 pub use skeleton::skeleton;
 pub use sought::{Change, Filter, Found, Sought};
 

@@ -17,7 +17,7 @@ use querymend_net::environment;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use self::pool::{Pool, Twice, Values};
+pub use self::pool::{Pool, Twice, Values};
 use self::settings::Settings;
 use self::vector::Vector;
 use crate::changes::merged;

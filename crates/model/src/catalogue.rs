@@ -26,6 +26,9 @@ pub struct Entry {
     pub sha256: String,
     /// What it is called in the cache folder.
     pub file: String,
+    /// The adapter that is added to it: one that travels with the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter: Option<String>,
     /// Whether it is the one that is pulled when no model is found at all.
     #[serde(default)]
     pub default: bool,
@@ -252,7 +255,7 @@ sources = [{ pip = 'mine-{part}', parts = 2, version = '1.0' }]
     fn f07_the_builtin_models_are_described_whole() {
         let catalogue = Catalogue::builtin().unwrap();
         let names: Vec<&str> = catalogue.iter().map(|entry| entry.name.as_str()).collect();
-        assert_eq!(names, ["qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b", "smollm2-135m"]);
+        assert_eq!(names, ["qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "smollm2-135m"]);
         assert_eq!(catalogue.default_entry().unwrap().name, "qwen2.5-coder-0.5b");
         for entry in catalogue.iter() {
             assert_eq!(entry.licence, "Apache-2.0");

@@ -162,7 +162,7 @@ impl Error {
     }
 
     /// What is wrong with how the model is described.
-    pub(crate) fn configuration(what: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn configuration(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Error::Configuration { what: what.into(), hint: hint.into() }
     }
 }

@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod adapters;
 mod cache;
 mod cancel;
 mod catalogue;
@@ -45,6 +46,7 @@ mod wire;
 
 use std::pin::Pin;
 
+pub use adapters::AdapterSource;
 pub use cache::{Cache, Presence, sha256};
 pub use cancel::Cancel;
 pub use catalogue::{Catalogue, Entry, Hub, Pip, Source};

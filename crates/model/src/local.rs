@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::adapters::AdapterSource;
 use crate::error::{Error, Wait};
 use crate::open::local_files;
 use crate::providers::Providers;
@@ -51,8 +52,8 @@ pub struct Local {
 pub struct LocalFiles {
     /// The model, in the GGUF format.
     pub model: PathBuf,
-    /// A change to it that was learned apart (LoRA, in the safetensors format).
-    pub adapter: Option<PathBuf>,
+    /// A change to it that was learned apart.
+    pub adapter: Option<AdapterSource>,
     /// Where the numbers are kept in the form that the CPU likes best. Without it they are brought into that form each time.
     pub prepared: Option<PathBuf>,
 }

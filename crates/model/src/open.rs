@@ -6,6 +6,7 @@ use std::sync::Arc;
 use reqwest::Url;
 
 use crate::Model;
+use crate::adapters::{self, AdapterSource};
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::key::Key;
@@ -91,14 +92,27 @@ pub(crate) fn local_files(given: &str, providers: &Providers) -> Result<LocalFil
     let cache = Cache::of_the_user();
     let prepared = cache.as_ref().map(Cache::prepared);
     if let Some((model, adapter)) = given.split_once(".gguf+") {
-        return Ok(LocalFiles { model: format!("{model}.gguf").into(), adapter: Some(adapter.into()), prepared });
+        return Ok(LocalFiles {
+            model: format!("{model}.gguf").into(),
+            adapter: Some(AdapterSource::File(adapter.into())),
+            prepared,
+        });
     }
     if given.ends_with(".gguf") || Path::new(given).components().count() > 1 {
         return Ok(LocalFiles { model: given.into(), adapter: None, prepared });
     }
     let entry = providers.catalogue.get(given)?;
     match cache.filter(|cache| cache.has(entry)) {
-        Some(cache) => Ok(LocalFiles { model: cache.path(entry), adapter: None, prepared }),
+        Some(cache) => {
+            let adapter = entry.adapter.as_deref().map(|name| match adapters::own(name) {
+                Some((name, _)) => Ok(AdapterSource::Own(name)),
+                None => Err(Error::configuration(
+                    format!("there is no adapter `{name}` for the model {}", entry.name),
+                    "take it out of the list of models, or name the files: local:MODEL.gguf+ADAPTER.safetensors",
+                )),
+            });
+            Ok(LocalFiles { model: cache.path(entry), adapter: adapter.transpose()?, prepared })
+        }
         None => Err(Error::configuration(
             format!("the model {} is not here", entry.name),
             format!("fetch it with `querymend model pull {}`", entry.name),

@@ -41,8 +41,9 @@ pub fn may_bind(address: SocketAddr, config: &ServerSection) -> Result<(), Error
     if config.sign_in.is_some() || address.ip().to_canonical().is_loopback() {
         return Ok(());
     }
-    let message = format!("{address} can be reached from elsewhere, and nobody has to sign in");
-    Err(Error::new(message, "set `server.sign_in` in querymend.yaml, or bind to 127.0.0.1"))
+    let message = format!("{address} can be reached from elsewhere, and nobody would have to sign in");
+    let hint = "set `server.sign_in` in querymend.yaml, or listen at 127.0.0.1 behind a server that asks who is there";
+    Err(Error::new(message, hint))
 }
 
 /// Somebody whose token or key is right.

@@ -560,7 +560,8 @@ fn administers(user: &User) -> Result<(), Problem> {
     if user.role.administer { Ok(()) } else { Err(Problem::new(ProblemCode::Forbidden, "your role may not do this")) }
 }
 
-fn memory_problem(error: querymend_memory::Error) -> Problem {
+/// What clients are told where a store cannot be asked.
+pub(crate) fn memory_problem(error: querymend_memory::Error) -> Problem {
     let hint = error.hint().map(str::to_string);
     Problem { hint, ..Problem::new(ProblemCode::DatabaseUnavailable, error.to_string()) }
 }

@@ -1,6 +1,7 @@
 //! What outlives a request: conversations and past runs, each belonging to one user. Others are told that it is not there.
 
 mod here;
+mod postgres;
 
 use std::pin::Pin;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use here::Here;
+pub use postgres::Postgres;
 
 /// What a shelf gives back in time.
 pub type Kept<'a, T> = Pin<Box<dyn Future<Output = Result<T, Problem>> + Send + 'a>>;

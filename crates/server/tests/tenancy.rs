@@ -354,6 +354,8 @@ async fn a01_keys_and_tokens_are_different_users_even_of_one_name() {
     assert_eq!(send("authorization", &format!("Bearer {}", signed(&claims("key:ann")))).await.0, 401);
     let both = server.request(Method::GET, "/v1/sessions").header("x-api-key", &key).bearer_auth(&ann.token);
     assert_eq!(both.send().await.unwrap().status().as_u16(), 401);
+    let twice = server.request(Method::GET, "/v1/sessions").bearer_auth(&ann.token).bearer_auth("x.y.z");
+    assert_eq!(twice.send().await.unwrap().status().as_u16(), 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]

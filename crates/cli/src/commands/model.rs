@@ -272,6 +272,7 @@ fn of_the_catalogue(entry: &Entry, cache: &Cache, format: Format, out: &mut Out)
             ("path", path.display().to_string()),
             ("state", state),
         ];
+        lines.extend(entry.adapter.iter().map(|name| ("adapter", format!("{name}, added when it is loaded"))));
         lines.extend(gguf.iter().flat_map(of_the_head));
         lines.extend(entry.sources.iter().map(|source| ("source", source.to_string())));
         write(&lines, out)?;

@@ -363,5 +363,5 @@ fn files_that_are_no_models_are_said_to_be() {
         assert!(ended.code == 2 && ended.stderr.contains(words), "{}", ended.stderr);
     }
     let unknown = place.run(&["model", "info", "nowhere.gguf"]);
-    assert!(unknown.code == 2 && unknown.stderr.contains("hint: there are qwen2.5-coder-1.5b"), "{}", unknown.stderr);
+    assert!(unknown.code == 2 && unknown.stderr.contains("hint: there are qwen2.5-coder-0.5b"), "{}", unknown.stderr);
 }

@@ -118,6 +118,15 @@ async fn l10_every_problem_comes_of_a_script_and_maps_to_http_and_grpc() {
         ProblemCode::DatabaseUnavailable => (503, "UNAVAILABLE"),
         ProblemCode::Cancelled => (499, "CANCELLED"),
         ProblemCode::BadRequest => (400, "INVALID_ARGUMENT"),
+        // Only servers say these: no question ends with one of them.
+        ProblemCode::Unauthenticated => (401, "UNAUTHENTICATED"),
+        ProblemCode::Forbidden => (403, "PERMISSION_DENIED"),
+        ProblemCode::NotFound => (404, "NOT_FOUND"),
+        ProblemCode::Conflict => (409, "ABORTED"),
+        ProblemCode::TooLarge => (413, "RESOURCE_EXHAUSTED"),
+        ProblemCode::TooManyRequests => (429, "RESOURCE_EXHAUSTED"),
+        ProblemCode::Unavailable => (503, "UNAVAILABLE"),
+        ProblemCode::Internal => (500, "INTERNAL"),
     };
     let wanted = |stop: Stop, told: &Told| match stop {
         Stop::Answered | Stop::Talked => None,

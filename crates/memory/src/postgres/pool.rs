@@ -10,7 +10,10 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use querymend_net::environment;
+
 use super::refusal::{meaning, too_slow, went_away};
+use super::settings::Settings;
 use crate::error::Error;
 
 /// So many connections there are at most.
@@ -23,9 +26,10 @@ const PATIENCE: Duration = Duration::from_secs(35);
 const STALE: Duration = Duration::from_secs(2);
 
 /// Values of a statement.
-pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-pub(super) struct Pool {
+/// A few connections to one server. What goes wrong is told as a store tells it.
+pub struct Pool {
     config: Config,
     tls: MakeRustlsConnect,
     name: String,
@@ -41,8 +45,8 @@ pub(super) struct Link {
 }
 
 /// Whether a statement may be sent again where nobody knows whether the first one was carried out.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Twice {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Twice {
     /// It reads, or writes what is then there already.
     Same,
     /// It would count twice.
@@ -50,10 +54,17 @@ pub(super) enum Twice {
 }
 
 impl Pool {
-    pub fn new(config: Config, tls: MakeRustlsConnect, name: String) -> Self {
+    /// For whoever keeps other things beside the examples: `postgres://USER@HOST:PORT/DATABASE`, as for a store. Nothing is sent yet.
+    pub fn open(address: &str) -> Result<Self, Error> {
+        let settings = Settings::read(address, &environment)?;
+        Ok(Self::new(settings.config, settings.tls, settings.name))
+    }
+
+    pub(super) fn new(config: Config, tls: MakeRustlsConnect, name: String) -> Self {
         Self { config, tls, name, turns: Semaphore::new(CONNECTIONS), idle: Mutex::new(Vec::new()) }
     }
 
+    /// What to call it in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -89,7 +100,7 @@ impl Pool {
     }
 
     /// A connection, one that is there or a new one. It is closed when it is dropped without being taken back.
-    pub async fn lend(&self) -> Result<(Link, SemaphorePermit<'_>), Error> {
+    pub(super) async fn lend(&self) -> Result<(Link, SemaphorePermit<'_>), Error> {
         let turn = match timeout(PATIENCE, self.turns.acquire()).await {
             Ok(Ok(turn)) => turn,
             _ => return Err(too_slow(&self.name)),
@@ -106,7 +117,7 @@ impl Pool {
         Ok((self.connect().await?, turn))
     }
 
-    pub fn take_back(&self, mut link: Link) {
+    pub(super) fn take_back(&self, mut link: Link) {
         link.used = Instant::now();
         self.idle().push(link);
     }

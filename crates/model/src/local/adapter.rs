@@ -1,30 +1,38 @@
 //! Small changes to a model's matrices, learned apart from it (LoRA): each is the product of a tall and a flat matrix.
 
-use std::path::Path;
+use std::borrow::Cow;
 
 use candle_core::{Device, Tensor};
 use safetensors::{Dtype, SafeTensors};
 
 use super::trouble::Trouble;
+use crate::adapters::{self, AdapterSource};
 
 /// No adapter is larger than this.
 const LARGEST: u64 = 256 << 20;
 
 /// An adapter as its file holds it.
 pub(super) struct Adapter {
-    bytes: Vec<u8>,
+    bytes: Cow<'static, [u8]>,
 }
 
 impl Adapter {
-    pub(super) fn read(path: &Path) -> Result<Self, Trouble> {
+    pub(super) fn read(source: &AdapterSource) -> Result<Self, Trouble> {
+        let path = match source {
+            AdapterSource::File(path) => path,
+            AdapterSource::Own(name) => {
+                let bytes = adapters::own(name).map(|(_, bytes)| bytes).unwrap_or_default();
+                return Self::from_bytes(Cow::Borrowed(bytes));
+            }
+        };
         let unreadable = |error: std::io::Error| Trouble::Misfit(format!("{} cannot be read: {error}", path.display()));
         if std::fs::metadata(path).map_err(unreadable)?.len() > LARGEST {
             return Err(Trouble::Misfit(format!("{} is larger than any adapter", path.display())));
         }
-        Self::from_bytes(std::fs::read(path).map_err(unreadable)?)
+        Self::from_bytes(Cow::Owned(std::fs::read(path).map_err(unreadable)?))
     }
 
-    pub(super) fn from_bytes(bytes: Vec<u8>) -> Result<Self, Trouble> {
+    pub(super) fn from_bytes(bytes: Cow<'static, [u8]>) -> Result<Self, Trouble> {
         SafeTensors::deserialize(&bytes).map_err(|error| Trouble::Misfit(error.to_string()))?;
         Ok(Self { bytes })
     }

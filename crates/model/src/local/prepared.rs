@@ -17,7 +17,7 @@ const FORM: u32 = 1;
 
 /// The weights of a model with its adapter: as prepared earlier, or prepared now and kept for the next time.
 pub(super) fn weights(files: &LocalFiles, source: Source) -> Result<Weights, Trouble> {
-    let adapter = files.adapter.as_deref().map(Adapter::read).transpose()?;
+    let adapter = files.adapter.as_ref().map(Adapter::read).transpose()?;
     let path = files.prepared.as_deref().and_then(|folder| place(files, adapter.as_ref(), folder));
     if let Some(path) = &path
         && let Ok(prepared) = Source::open(path)

@@ -36,7 +36,11 @@ impl FromRequestParts<Arc<Service>> for Caller {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refused> {
-        let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        // What is said twice is not said: somebody on the way may have looked at the other one.
+        let text = |name: &str| {
+            let mut all = parts.headers.get_all(name).iter();
+            all.next().filter(|_| all.next().is_none()).and_then(|value| value.to_str().ok())
+        };
         let credentials = Credentials { authorization: text("authorization"), api_key: text("x-api-key") };
         if !service.signs_in() {
             is_here(parts)?;

@@ -1,0 +1,174 @@
+//! Clients that hang up, dawdle or do not read; a server that is told to stop or to change.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use querymend::Config;
+use querymend_model::{Answer, Cancel, Model, Reply, Request, Script};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use crate::house::{body, house, open, problem, setup};
+
+/// A model that waits until it is told to go on, or is cancelled.
+struct Slow {
+    go: Notify,
+    asked: Notify,
+    cancelled: AtomicUsize,
+}
+
+impl Slow {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { go: Notify::new(), asked: Notify::new(), cancelled: AtomicUsize::new(0) })
+    }
+}
+
+impl Model for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request,
+        watch: &'a mut (dyn FnMut(&str) + Send),
+        cancel: &'a Cancel,
+    ) -> Answer<'a, Reply> {
+        Box::pin(async move {
+            self.asked.notify_one();
+            loop {
+                tokio::select! {
+                    () = self.go.notified() => break,
+                    () = tokio::time::sleep(Duration::from_millis(10)) => {
+                        if cancel.is_cancelled() {
+                            self.cancelled.fetch_add(1, Ordering::SeqCst);
+                            return Err(querymend_model::Error::Cancelled);
+                        }
+                    }
+                }
+            }
+            Script::new(["SELECT count(*) FROM products"]).complete(request, watch, cancel).await
+        })
+    }
+}
+
+async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(Duration::from_secs(30), work).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what} took too long"),
+    }
+}
+
+#[tokio::test]
+async fn a_question_ends_when_its_client_is_gone_and_is_still_on_record() {
+    let slow = Slow::new();
+    let house = open(slow.clone(), Config::default()).await;
+    for accept in ["application/json", "text/event-stream"] {
+        let request = house.client.post(house.url("/v1/ask")).header("accept", accept);
+        let asking = tokio::spawn(async move {
+            let mut response = request.json(&json!({"question": "How many products?"})).send().await.unwrap();
+            while response.chunk().await.unwrap().is_some() {}
+        });
+        within("the model", slow.asked.notified()).await;
+        let before = slow.cancelled.load(Ordering::SeqCst);
+        asking.abort();
+        within("cancelling", async {
+            while slow.cancelled.load(Ordering::SeqCst) == before || house.service.running() > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    }
+    let failed: Vec<_> = house.audited().into_iter().filter(|line| line["action"] == "ask").collect();
+    assert_eq!(failed.len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_lets_running_questions_end() {
+    let slow = Slow::new();
+    let house = open(slow.clone(), Config::default()).await;
+    let request = house.client.post(house.url("/v1/ask")).json(&json!({"question": "How many products?"}));
+    let asking = tokio::spawn(async move { request.send().await.unwrap() });
+    within("the model", slow.asked.notified()).await;
+    house.stopping.stop();
+    within("closing", async {
+        while TcpStream::connect(house.address).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    slow.go.notify_one();
+    let answer = body(within("the answer", asking).await.unwrap(), 200).await;
+    assert_eq!(answer["status"], "answered");
+    assert!(within("the end", house.task).await.unwrap().unwrap(), "all requests ended by themselves");
+}
+
+#[tokio::test]
+async fn a_client_that_never_finishes_its_head_is_let_go() {
+    let house = house(&[]).await;
+    let mut dawdler = TcpStream::connect(house.address).await.unwrap();
+    dawdler.write_all(b"POST /v1/ask HTTP/1.1\r\nhost: x\r\nx-slow: ").await.unwrap();
+    let start = Instant::now();
+    let mut rest = Vec::new();
+    within("letting go", dawdler.read_to_end(&mut rest)).await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(25));
+    assert_eq!(house.get("/healthz").await.status().as_u16(), 200);
+}
+
+#[tokio::test]
+async fn events_that_nobody_reads_do_not_pile_up() {
+    // Long drafts, and an answer of several megabytes, that the client asks for and does not read.
+    let house = house(&["WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000) SELECT i, printf('%.500c', 'x') FROM n"]).await;
+    let mut deaf = TcpStream::connect(house.address).await.unwrap();
+    let body_text = json!({"question": "Numbers?"}).to_string();
+    let head = format!(
+        "POST /v1/ask HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body_text}",
+        body_text.len()
+    );
+    deaf.write_all(head.as_bytes()).await.unwrap();
+    // The question itself ends, whether anybody reads or not.
+    within("the question", async {
+        while !house.audited().iter().any(|line| line["action"] == "ask") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        while house.service.running() > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert_eq!(house.get("/healthz").await.status().as_u16(), 200);
+}
+
+#[tokio::test]
+async fn l08_a_changed_configuration_holds_for_the_next_request() {
+    let house = house(&["SELECT count(*) FROM products"]).await;
+    let query = json!({"sql": "SELECT count(*) FROM orders"});
+    body(house.post("/v1/run", query.clone()).await, 200).await;
+    let mut config = Config::default();
+    config.policy.deny_tables = vec!["orders".into()];
+    house.service.change(setup(house.folder.path(), Arc::new(Script::new(["SELECT 1"])), config));
+    let (status, code, _) = problem(house.post("/v1/run", query).await).await;
+    assert_eq!((status, code.as_str()), (400, "preflight_validation_failed"));
+    let tables = body(house.get("/v1/schema").await, 200).await;
+    assert!(!tables.to_string().contains("\"orders\""));
+}
+
+#[tokio::test]
+async fn l12_too_many_requests_are_turned_away_with_when_to_come_again() {
+    let mut config = Config::default();
+    config.server.limits.per_minute = 5;
+    let house = open(Arc::new(Script::new(["SELECT 1"])), config).await;
+    let mut statuses = Vec::new();
+    for _ in 0..7 {
+        let response = house.post("/v1/check", json!({"sql": "SELECT 1"})).await;
+        if response.status().as_u16() == 429 {
+            assert!(response.headers().contains_key("retry-after"));
+        }
+        statuses.push(response.status().as_u16());
+    }
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429]);
+    assert_eq!(house.get("/healthz").await.status().as_u16(), 200);
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""How many questions a second the server takes, beside one that only says hello and beside FastAPI with LangGraph.
+
+    python3 -m venv VENV && VENV/bin/pip install fastapi uvicorn langgraph
+    VENV/bin/python scripts/server_speed.py        # needs wrk (Debian: apt install wrk)
+
+All of them are asked by wrk over 32 connections, one after the other, on the same machine. The model answers at once with a query
+that names a column which is not there: Querymend mends it, the others' model is asked again with the error, as peers do. Then 1,000
+questions at once as streams of events: how many end with their answer, and what memory a stream takes.
+"""
+import asyncio
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SECONDS = int(os.environ.get("SECONDS", "8"))
+OURS, HELLO, THEIRS = 18642, 18643, 18644
+BROKEN = "SELECT id, price FROM products WHERE category = 'Electronics'"
+RIGHT = "SELECT product_id, price FROM products WHERE category = 'Electronics'"
+
+
+def wrk(url, body=None, path="/"):
+    script = ""
+    if body:
+        script = f'wrk.method = "POST"\nwrk.body = {json.dumps(json.dumps(body))}\nwrk.headers["content-type"] = "application/json"\n'
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        file.write(script)
+        file.flush()
+        out = subprocess.run(["wrk", "-t1", "-c32", f"-d{SECONDS}s", "--latency", "-s", file.name, url + path], capture_output=True, text=True, check=True).stdout
+    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1])
+    tail = re.search(r"99%\s+(\S+)", out)[1]
+    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
+    return rate, tail, int(bad[1]) if bad else 0
+
+
+def wait_for(port):
+    import socket
+    for _ in range(300):
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    sys.exit(f"nobody listens at {port}")
+
+
+def app():
+    """FastAPI and LangGraph doing the same: link, generate, critic, execute, retry."""
+    from fastapi import FastAPI
+    from pydantic import BaseModel
+
+    sys.path.insert(0, str(ROOT / "crates/core/benches"))
+    import langgraph_loop as loop
+
+    loop.FIRST, loop.SECOND = BROKEN, RIGHT
+    database = sqlite3.connect(os.environ["SHOP"], check_same_thread=False)
+    schema = "\n".join(sql for (sql,) in database.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"))
+    graph = loop.graph_of(database, schema)
+    api = FastAPI()
+
+    class Question(BaseModel):
+        question: str
+
+    @api.post("/v1/ask")
+    async def ask(question: Question):
+        state = graph.invoke({"question": question.question, "max_attempts": 3})
+        return {"sql": state["sql"], "rows": state["rows"], "attempts": state["attempt"]}
+
+    return api
+
+
+def memory(pid):
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1])
+
+
+async def stream(body):
+    reader, writer = await asyncio.open_connection("127.0.0.1", OURS)
+    text = json.dumps(body)
+    writer.write(f"POST /v1/ask HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode())
+    data = await reader.read()
+    writer.close()
+    return b"event: finished" in data and b'"status":"answered"' in data
+
+
+async def streams(pid, count):
+    before, most = memory(pid), 0
+
+    async def watch():
+        nonlocal most
+        while True:
+            most = max(most, memory(pid))
+            await asyncio.sleep(0.01)
+
+    watching = asyncio.create_task(watch())
+    done = await asyncio.gather(*(stream({"question": "Which electronics are there?"}) for _ in range(count)))
+    watching.cancel()
+    return sum(done), max(0, most - before) / count
+
+
+def main():
+    build = ["cargo", "build", "--release", "--workspace", "--example", "instant"]
+    subprocess.run(build, cwd=ROOT, check=True)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    ours = subprocess.Popen([target / "release/examples/instant", str(OURS), str(HELLO)], stdout=subprocess.DEVNULL)
+    theirs = None
+    try:
+        wait_for(OURS)
+        body = {"question": "Which electronics are there, at what price?"}
+        wrk(f"http://127.0.0.1:{OURS}", body, "/v1/ask")
+        print("| server | requests a second | p99 | not 2xx |\n|---|---|---|---|")
+        hello = wrk(f"http://127.0.0.1:{HELLO}")
+        print(f"| axum, hello | {hello[0]:,.0f} | {hello[1]} | {hello[2]} |", flush=True)
+        mine = wrk(f"http://127.0.0.1:{OURS}", body, "/v1/ask")
+        print(f"| Querymend, /v1/ask with one correction | {mine[0]:,.0f} | {mine[1]} | {mine[2]} |", flush=True)
+        ended, kilobytes = asyncio.run(streams(ours.pid, 1000))
+        with tempfile.TemporaryDirectory() as folder:
+            shop = os.path.join(folder, "shop.db")
+            binary = target / "release/querymend"
+            subprocess.run([binary, "demo", shop], check=True, capture_output=True)
+            theirs = subprocess.Popen([sys.executable, "-m", "uvicorn", "--factory", "server_speed:app", "--port", str(THEIRS), "--log-level", "error"], cwd=ROOT / "scripts", env={**os.environ, "SHOP": shop})
+            wait_for(THEIRS)
+            peer = wrk(f"http://127.0.0.1:{THEIRS}", body, "/v1/ask")
+            print(f"| FastAPI with LangGraph, the same | {peer[0]:,.0f} | {peer[1]} | {peer[2]} |")
+        print(f"\nQuerymend takes {mine[0] / peer[0]:.0f} times as many as FastAPI with LangGraph, and {100 * mine[0] / hello[0]:.0f} % of hello.")
+        print(f"1,000 streams at once: {ended} ended with their answer, {kilobytes:.0f} kB of memory each at most.")
+    finally:
+        for process in (ours, theirs):
+            if process:
+                process.terminate()
+
+
+if __name__ == "__main__":
+    main()
