@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod eval;
 pub mod explain;
 pub mod fix;
+pub mod key;
 pub mod mcp;
 pub mod memory;
 pub mod model;

@@ -20,7 +20,7 @@ pub fn serve(json: bool) {
     let ours = Targets::new().with_target("querymend", LevelFilter::INFO);
     let registry = tracing_subscriber::registry().with(ours);
     if json {
-        registry.with(tracing_subscriber::fmt::layer().json().with_writer(io::stderr)).try_init().ok();
+        registry.with(querymend_server::logs::json_logs(io::stderr)).try_init().ok();
     } else {
         registry.with(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(io::stderr)).try_init().ok();
     }

@@ -29,8 +29,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, mcp, memory, model, run, schema, serve,
-    trace,
+    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, key, mcp, memory, model, run, schema,
+    serve, trace,
 };
 use crate::failure::Exit;
 use crate::out::{Color, Out};
@@ -76,6 +76,7 @@ enum Command {
     Mcp(mcp::Mcp),
     Model(model::Models),
     Memory(memory::Memories),
+    Key(key::Keys),
     Demo(demo::Demo),
     /// List the dialects and the names they go by
     #[command(after_help = "Examples:\n  querymend dialects\n  querymend check --dialect postgres query.sql")]
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
         Command::Doctor(doctor) => doctor::run(doctor, &mut out),
         Command::Mcp(mcp) => mcp::run(mcp, &mut out),
         Command::Memory(memories) => memory::run(memories, &mut out),
+        Command::Key(keys) => key::run(keys, &mut out),
         Command::Model(models) => model::run(models, &mut out),
         Command::Demo(demo) => demo::run(demo, &mut out),
         Command::Dialects => dialects::run(&mut out),

@@ -343,6 +343,7 @@ pub enum ProblemCode {
     Conflict,
     TooLarge,
     TooManyRequests,
+    Unavailable,
     Internal,
 }
 
@@ -351,7 +352,10 @@ impl ProblemCode {
     pub fn http_status(self) -> u16 {
         match self {
             ProblemCode::MaxRetriesExceeded | ProblemCode::BudgetExceeded | ProblemCode::Internal => 500,
-            ProblemCode::CircuitBreakerOpen | ProblemCode::ModelUnavailable | ProblemCode::DatabaseUnavailable => 503,
+            ProblemCode::CircuitBreakerOpen
+            | ProblemCode::ModelUnavailable
+            | ProblemCode::DatabaseUnavailable
+            | ProblemCode::Unavailable => 503,
             ProblemCode::PreflightValidationFailed | ProblemCode::BadRequest => 400,
             ProblemCode::Unauthenticated => 401,
             ProblemCode::PermissionDeniedNotRetryable | ProblemCode::Forbidden => 403,
@@ -373,9 +377,10 @@ impl ProblemCode {
             ProblemCode::NotFound => "NOT_FOUND",
             ProblemCode::Conflict => "ABORTED",
             ProblemCode::Internal => "INTERNAL",
-            ProblemCode::CircuitBreakerOpen | ProblemCode::ModelUnavailable | ProblemCode::DatabaseUnavailable => {
-                "UNAVAILABLE"
-            }
+            ProblemCode::CircuitBreakerOpen
+            | ProblemCode::ModelUnavailable
+            | ProblemCode::DatabaseUnavailable
+            | ProblemCode::Unavailable => "UNAVAILABLE",
             ProblemCode::PreflightValidationFailed | ProblemCode::BadRequest => "INVALID_ARGUMENT",
             ProblemCode::PermissionDeniedNotRetryable | ProblemCode::Forbidden => "PERMISSION_DENIED",
             ProblemCode::Cancelled => "CANCELLED",

@@ -107,7 +107,8 @@ impl Memory {
     /// By which name examples are kept: the database's, with the owner's behind it.
     pub fn shelf(&self) -> String {
         match &self.owner {
-            Some(owner) => format!("{}#{owner}", self.database),
+            // The last `#` is the one between them, whatever stands in the names.
+            Some(owner) => format!("{}#{}", self.database, owner.replace('%', "%25").replace('#', "%23")),
             None => self.database.clone(),
         }
     }
@@ -175,12 +176,15 @@ impl Memory {
     /// Writes down what was shown for an answer, and what turned out not to fit the tables any more.
     pub async fn note(&self, answer: &Answer, stale: &[String]) -> Result<(), Error> {
         let gave_up = answer.status == Status::GaveUp;
-        let used = Change { uses: 1, hurt: u32::from(gave_up), ..Change::default() };
         let outdated = Change { standing: Some(Standing::Stale), ..Change::default() };
         // What one user may not read, others may: it is stale for nobody else.
         let stale = if self.owner.is_some() { &[] } else { stale };
-        let shown = answer.examples.iter().chain(&answer.remembered).map(|id| (id.as_str(), used));
-        let changes: Vec<(&str, Change)> = shown.chain(stale.iter().map(|id| (id.as_str(), outdated))).collect();
+        let mut changes: Vec<(&str, Change)> = Vec::new();
+        for id in answer.examples.iter().chain(&answer.remembered) {
+            let hurt = gave_up && self.may_judge(id).await?;
+            changes.push((id, Change { uses: 1, hurt: u32::from(hurt), ..Change::default() }));
+        }
+        changes.extend(stale.iter().map(|id| (id.as_str(), outdated)));
         if changes.is_empty() { Ok(()) } else { self.store.change(&changes).await.map(|_| ()) }
     }
 
@@ -222,8 +226,21 @@ impl Memory {
         Ok(())
     }
 
+    /// What one user thinks of an example that all share must not take it from the others.
+    async fn may_judge(&self, id: &str) -> Result<bool, Error> {
+        if self.owner.is_none() {
+            return Ok(true);
+        }
+        Ok(self.store.get(id).await?.is_some_and(|example| example.database == self.shelf()))
+    }
+
     async fn judge(&self, answer: &Unjudged, change: Change) -> Result<(), Error> {
-        let changes: Vec<(&str, Change)> = answer.shown.iter().map(|id| (id.as_str(), change)).collect();
+        let mut changes: Vec<(&str, Change)> = Vec::new();
+        for id in &answer.shown {
+            if self.may_judge(id).await? {
+                changes.push((id, change));
+            }
+        }
         if changes.is_empty() { Ok(()) } else { self.store.change(&changes).await.map(|_| ()) }
     }
 

@@ -2,6 +2,7 @@
 //! events; none of them decides anything.
 
 pub mod audit;
+pub mod gate;
 pub mod grpc;
 pub mod heard;
 pub mod http;
@@ -18,11 +19,13 @@ pub mod user;
 
 use std::sync::Arc;
 
+pub use gate::{gate, may_bind};
 pub use serve::{Stopping, serve};
 pub use service::{Service, Setup};
 pub use user::{Gate, User};
 
-/// Every face of a service, on one port.
-pub fn faces(service: Arc<Service>) -> axum::Router {
-    http::router(Arc::clone(&service)).merge(grpc::router(Arc::clone(&service))).merge(mcp::router(service))
+/// Every face of a service, on one port. It must be called where tasks can be spawned.
+pub fn faces(service: Arc<Service>, stopping: &Stopping) -> axum::Router {
+    let others = grpc::router(Arc::clone(&service)).merge(mcp::router_until(Arc::clone(&service), stopping));
+    http::router(service).merge(others)
 }

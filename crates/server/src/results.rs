@@ -45,17 +45,22 @@ impl Results {
         let page = page(&id, &rows, 0, size);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, one| one.at.elapsed() < AGE);
-        let oldest = |kept: &HashMap<String, Kept>, user: Option<&str>| {
-            let own = kept.iter().filter(|(_, one)| user.is_none_or(|user| one.user == user));
+        let oldest = |kept: &HashMap<String, Kept>, user: &str| {
+            let own = kept.iter().filter(|(_, one)| one.user == user);
             own.min_by_key(|(_, one)| one.at).map(|(id, _)| id.clone())
         };
         while kept.values().filter(|one| one.user == user).count() >= MOST_OF_ONE {
-            let Some(id) = oldest(&kept, Some(user)) else { break };
+            let Some(id) = oldest(&kept, user) else { break };
             kept.remove(&id);
         }
         let cells = |rows: &Rows| rows.rows.len() * rows.columns.len().max(1);
         while !kept.is_empty() && kept.values().map(|one| cells(&one.rows)).sum::<usize>() + cells(&rows) > MOST_CELLS {
-            let Some(id) = oldest(&kept, None) else { break };
+            // Whoever holds most makes room, so that nobody takes it from others.
+            let mut held: HashMap<&str, usize> = HashMap::from([(user, cells(&rows))]);
+            kept.values().for_each(|one| *held.entry(&one.user).or_default() += cells(&one.rows));
+            let owning = |user: &str| kept.values().any(|one| one.user == user);
+            let most = held.into_iter().filter(|(user, _)| owning(user)).max_by_key(|(_, cells)| *cells);
+            let Some(id) = most.and_then(|(user, _)| oldest(&kept, user)) else { break };
             kept.remove(&id);
         }
         kept.insert(id, Kept { user: user.to_owned(), rows, at: Instant::now() });

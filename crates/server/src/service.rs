@@ -14,7 +14,7 @@ use querymend::{Answer, Ask, Cancel, Config, Conversation, Event, Memory, Proble
 use querymend_engine::{Engine, Limits};
 use querymend_memory::{Example, ExampleStore, Filter};
 use querymend_model::Model;
-use querymend_sql::Schema;
+use querymend_sql::{Schema, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -255,8 +255,8 @@ impl Service {
     }
 
     /// Who sends a request.
-    pub fn user(&self, credentials: &Credentials<'_>) -> Result<User, Problem> {
-        self.state().gate.user(credentials)
+    pub async fn user(&self, credentials: &Credentials<'_>) -> Result<User, Problem> {
+        self.state().gate.user(credentials).await
     }
 
     /// Lets a request in, if its user has not too many of them.
@@ -500,10 +500,17 @@ impl Service {
     /// Examples of a database that a user may see: their own, and those that all share.
     pub async fn examples(&self, user: &User, database: Option<&str>) -> Result<Vec<Example>, Problem> {
         let memory = self.memory(user, database)?;
+        let desk = self.desk(user, database)?;
         let mut all = Vec::new();
         for shelf in memory.shelves() {
+            let own = shelf == memory.shelf();
             let filter = Filter { database: Some(shelf), ..Filter::default() };
-            all.extend(memory.store().list(&filter, 0, MOST_EXAMPLES).await.map_err(memory_problem)?);
+            for example in memory.store().list(&filter, 0, MOST_EXAMPLES).await.map_err(memory_problem)? {
+                // What all share may speak of tables that this user is not to know.
+                if own || desk.querymend.check(&example.sql, None).await?.verdict == Verdict::Approved {
+                    all.push(example);
+                }
+            }
         }
         Ok(all)
     }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use querymend::Problem;
 use querymend::config::Role;
+
+use crate::shelf::Kept;
 
 /// Somebody who asks.
 #[derive(Debug, Clone)]
@@ -40,8 +41,8 @@ pub struct Credentials<'c> {
 
 /// Who is let in. One implementation lets everyone in; others ask for tokens or keys.
 pub trait Gate: Send + Sync {
-    /// The user that the credentials belong to.
-    fn user(&self, credentials: &Credentials<'_>) -> Result<User, Problem>;
+    /// The user that the credentials belong to. It may take a while: keys are slow to check, and public keys may have to be fetched.
+    fn user<'a>(&'a self, credentials: &'a Credentials<'a>) -> Kept<'a, User>;
 
     /// Whether users are told apart at all.
     fn asks(&self) -> bool;
@@ -57,8 +58,8 @@ impl Default for Open {
 }
 
 impl Gate for Open {
-    fn user(&self, _: &Credentials<'_>) -> Result<User, Problem> {
-        Ok(self.0.clone())
+    fn user<'a>(&'a self, _: &'a Credentials<'a>) -> Kept<'a, User> {
+        Box::pin(std::future::ready(Ok(self.0.clone())))
     }
 
     fn asks(&self) -> bool {

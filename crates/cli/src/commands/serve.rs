@@ -9,9 +9,11 @@ use clap::{Args, ValueEnum};
 use querymend::Config;
 use querymend::guard::Breakers;
 use querymend_server::audit::Audit;
+use querymend_server::logs::Logging;
+use querymend_server::otlp::{Otlp, Settings};
 use querymend_server::shelf::{Here, Postgres, Shelf};
-use querymend_server::user::{Gate, Open};
-use querymend_server::{Service, Stopping, http, serve};
+use querymend_server::user::Gate;
+use querymend_server::{Service, Stopping, faces, serve};
 use tokio::net::TcpListener;
 
 use crate::chosen::Unnamed;
@@ -72,12 +74,7 @@ pub fn run(given: &Serve, out: &mut Out) -> Result<Exit, Failure> {
         Some(bind) => bind,
         None => config.server.bind.parse().map_err(|_| Failure::new("`server.bind` is no address and port"))?,
     };
-    if !bind.ip().is_loopback() && config.server.sign_in.is_none() {
-        return Err(Failure::new(format!("{bind} can be reached from elsewhere, and nobody would have to sign in"))
-            .hint(
-                "set `server.sign_in` in querymend.yaml, or listen at 127.0.0.1 behind a server that asks who is there",
-            ));
-    }
+    querymend_server::may_bind(bind, &config.server).map_err(refused)?;
     logging::serve(given.log_format == LogFormat::Json);
     if given.asking.named(&config).is_some() {
         // One that was asked for must be there.
@@ -102,12 +99,15 @@ impl Serve {
         Ok(config)
     }
 
-    fn gate(config: &Config) -> Result<Arc<dyn Gate>, Failure> {
-        match config.server.sign_in {
-            None => Ok(Arc::new(Open::default())),
-            Some(_) => Err(Failure::new("signing in is not there yet")),
-        }
+    /// Who is let in. Also a configuration that is changed later must not open to all what can be reached from elsewhere.
+    fn gate(config: &Config, bind: SocketAddr) -> Result<Arc<dyn Gate>, Failure> {
+        querymend_server::may_bind(bind, &config.server).map_err(refused)?;
+        querymend_server::gate(&config.server).map_err(refused)
     }
+}
+
+fn refused(error: querymend_net::Error) -> Failure {
+    Failure::new(error.message).hint(error.hint)
 }
 
 async fn listen(
@@ -136,10 +136,19 @@ async fn listen(
         None => Arc::new(Here::new(limits.sessions, limits.session_age, runs)),
     };
     let breakers = Arc::new(Breakers::new(config.circuit_breaker));
-    let gate = Serve::gate(&config)?;
+    let gate = Serve::gate(&config, bind)?;
     let setup = serving::setup(&given.db, Arc::clone(&model), &given.remembering, config, gate, out).await?;
     let names: Vec<String> = setup.databases.iter().map(|database| database.name.clone()).collect();
-    let service = Arc::new(Service::new(setup, breakers, shelf, audit));
+    let collector = match &setup.config.server.otlp {
+        Some(address) => Some(collector(address).map_err(refused)?),
+        None => None,
+    };
+    let mut service = Service::new(setup, breakers, shelf, audit).heard_by(Arc::new(Logging));
+    if let Some(collector) = &collector {
+        service = service.heard_by(Arc::new(collector.clone()));
+    }
+    let service = Arc::new(service);
+    collector.iter().for_each(|collector| collector.measure(&service));
     let listener = TcpListener::bind(bind).await.map_err(|error| {
         Failure::new(format!("{bind} cannot be listened at: {error}")).hint("name another port with --bind")
     })?;
@@ -147,18 +156,26 @@ async fn listen(
     out.say(&format!("listening at http://{bound} with {} and the model {}", names.join(", "), model.name()));
     let stopping = Stopping::default();
     let watch = tokio::spawn(signals(stopping.clone()));
-    let router = http::router(Arc::clone(&service));
+    let router = faces(Arc::clone(&service), &stopping);
     let served = tokio::select! {
         served = serve(listener, router, &stopping, limits.shutdown) => served,
-        () = follow(given, &service, &model, out) => Ok(true),
+        () = follow(given, bind, &service, &model, out) => Ok(true),
     };
     watch.abort();
+    if let Some(collector) = collector {
+        collector.close(Duration::from_secs(5)).await;
+    }
     match served {
         Ok(true) => out.say("stopped"),
         Ok(false) => out.say("stopped; some requests did not end in time"),
         Err(error) => return Err(Failure::new(format!("listening failed: {error}"))),
     }
     Ok(Exit::Done)
+}
+
+/// Sends traces and figures to a collector.
+fn collector(address: &str) -> Result<Otlp, querymend_net::Error> {
+    Otlp::start(&Settings::new(address)?.with_variables(&querymend_net::environment)?)
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
@@ -195,7 +212,13 @@ async fn wish_to_end() -> std::io::Result<()> {
 }
 
 /// Takes on a configuration that has changed. One that cannot be taken on is told, and all stays as it was.
-async fn follow(given: &Serve, service: &Service, model: &Arc<dyn querymend_model::Model>, out: &Out) {
+async fn follow(
+    given: &Serve,
+    bind: SocketAddr,
+    service: &Service,
+    model: &Arc<dyn querymend_model::Model>,
+    out: &Out,
+) {
     let files: Vec<PathBuf> =
         given.asking.config.clone().or_else(Config::find).into_iter().chain(given.asking.policy.clone()).collect();
     let mut seen = written(&files);
@@ -208,7 +231,7 @@ async fn follow(given: &Serve, service: &Service, model: &Arc<dyn querymend_mode
         seen = now;
         let changed = async {
             let config = given.config()?;
-            let gate = Serve::gate(&config)?;
+            let gate = Serve::gate(&config, bind)?;
             serving::setup(&given.db, Arc::clone(model), &given.remembering, config, gate, out).await
         };
         match changed.await {

@@ -11,6 +11,7 @@ mod doctor;
 mod eval;
 mod fix;
 mod hostile;
+mod key;
 mod mcp;
 mod memory;
 mod model;

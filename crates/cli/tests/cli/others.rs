@@ -122,9 +122,21 @@ fn every_command_has_help_with_examples() {
     let place = Place::new();
     let help = place.run(&["--help"]).stdout;
     assert!(help.lines().next().unwrap().starts_with("Querymend answers questions from databases"), "{help}");
-    for command in
-        ["ask", "trace", "eval", "check", "fix", "explain", "schema", "run", "model", "demo", "dialects", "completions"]
-    {
+    for command in [
+        "ask",
+        "trace",
+        "eval",
+        "check",
+        "fix",
+        "explain",
+        "schema",
+        "run",
+        "model",
+        "key",
+        "demo",
+        "dialects",
+        "completions",
+    ] {
         assert!(help.contains(&format!("\n  {command}")), "{command}");
         let help = place.run(&[command, "--help"]).stdout;
         let examples = help.split_once("Examples:\n").unwrap().1;

@@ -125,6 +125,7 @@ async fn l10_every_problem_comes_of_a_script_and_maps_to_http_and_grpc() {
         ProblemCode::Conflict => (409, "ABORTED"),
         ProblemCode::TooLarge => (413, "RESOURCE_EXHAUSTED"),
         ProblemCode::TooManyRequests => (429, "RESOURCE_EXHAUSTED"),
+        ProblemCode::Unavailable => (503, "UNAVAILABLE"),
         ProblemCode::Internal => (500, "INTERNAL"),
     };
     let wanted = |stop: Stop, told: &Told| match stop {

@@ -1,12 +1,12 @@
 //! Who sends a request: let in, counted, and given a number.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-
-use querymend::Problem;
+use querymend::{Problem, ProblemCode};
 
 use super::problem::Refused;
 use crate::rates::Ticket;
@@ -36,8 +36,8 @@ impl FromRequestParts<Arc<Service>> for Caller {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refused> {
+        let Looker(user) = Looker::from_request_parts(parts, service).await?;
         let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-        let user = signed_in(&parts.headers, service)?;
         let ticket = service.admit(&user)?;
         let traceparent = text("traceparent").filter(|text| text.len() == 55).map(str::to_owned);
         Ok(Self { user, request_id: request_id(&parts.headers), traceparent, _ticket: ticket })
@@ -45,12 +45,44 @@ impl FromRequestParts<Arc<Service>> for Caller {
 }
 
 /// Who sends a request, for what is not counted: looking at a server must not make it busy.
-pub fn signed_in(headers: &HeaderMap, service: &Service) -> Result<User, Problem> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let credentials = Credentials { authorization: text("authorization"), api_key: text("x-api-key") };
-    let user = service.user(&credentials)?;
-    tracing::Span::current().record("user", user.name());
-    Ok(user)
+pub struct Looker(pub User);
+
+impl FromRequestParts<Arc<Service>> for Looker {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refused> {
+        // What is said twice is not said: somebody on the way may have looked at the other one.
+        let text = |name: &str| {
+            let mut all = parts.headers.get_all(name).iter();
+            all.next().filter(|_| all.next().is_none()).and_then(|value| value.to_str().ok())
+        };
+        let credentials = Credentials { authorization: text("authorization"), api_key: text("x-api-key") };
+        if !service.signs_in() {
+            is_here(parts)?;
+        }
+        let user = service.user(&credentials).await?;
+        tracing::Span::current().record("user", user.name());
+        Ok(Self(user))
+    }
+}
+
+/// Where nobody signs in, a page in a browser on this machine must not reach the server under a name of its own that leads here:
+/// only addresses and `localhost` are answered.
+fn is_here(parts: &Parts) -> Result<(), Refused> {
+    let host = match parts.uri.authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => parts.headers.get("host").and_then(|value| value.to_str().ok()),
+    };
+    let Some(host) = host else { return Ok(()) };
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    if name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost") {
+        return Ok(());
+    }
+    let problem = Problem::new(ProblemCode::Forbidden, "this server is not asked by that name");
+    Err(problem.hint("ask it as localhost or by its address, or set `server.sign_in`").into())
 }
 
 /// The id that the sender gave the request, if it is one that can stand in a log; else a new one.

@@ -16,9 +16,14 @@ use crate::user::User;
 const AGE: Duration = Duration::from_secs(600);
 /// Answers that are kept, and how long they may be.
 const MOST: usize = 1_000;
+/// Of these, answers to one user.
+const MOST_OF_ONE: usize = 50;
 const LONGEST: usize = 1 << 20;
 
-static SEATS: LazyLock<Mutex<HashMap<String, (Instant, Kept)>>> = LazyLock::new(Mutex::default);
+/// By the user, with the role that they had, and the key.
+type Name = (String, Option<String>, String);
+
+static SEATS: LazyLock<Mutex<HashMap<Name, (Instant, Kept)>>> = LazyLock::new(Mutex::default);
 
 enum Kept {
     Running,
@@ -34,9 +39,9 @@ pub enum Replay {
 }
 
 /// The right to answer for a key.
-pub struct Seat(Option<String>);
+pub struct Seat(Option<Name>);
 
-fn seats() -> MutexGuard<'static, HashMap<String, (Instant, Kept)>> {
+fn seats() -> MutexGuard<'static, HashMap<Name, (Instant, Kept)>> {
     SEATS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -45,7 +50,8 @@ pub fn seat(headers: &HeaderMap, user: &User) -> Result<Replay, Problem> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(Replay::New(None)) };
     let key = key.to_str().ok().filter(|key| (1..=255).contains(&key.len()));
     let key = key.ok_or_else(|| Problem::new(ProblemCode::BadRequest, "Idempotency-Key is 1 to 255 plain letters"))?;
-    let key = format!("{}\u{0}{key}", user.name());
+    // Whoever has another role by now may have been allowed more before.
+    let key = (user.name().to_owned(), user.role_name.clone(), key.to_owned());
     let mut seats = seats();
     match seats.get(&key).filter(|(at, _)| at.elapsed() < AGE) {
         Some((_, Kept::Running)) => {
@@ -60,12 +66,22 @@ pub fn seat(headers: &HeaderMap, user: &User) -> Result<Replay, Problem> {
         None => {
             if seats.len() >= MOST {
                 seats.retain(|_, (at, _)| at.elapsed() < AGE);
-                let oldest = seats.iter().min_by_key(|(_, (at, _))| *at).map(|(key, _)| key.clone());
-                oldest.filter(|_| seats.len() >= MOST).and_then(|key| seats.remove(&key));
+                make_room(&mut seats, MOST, |_| true);
             }
+            make_room(&mut seats, MOST_OF_ONE, |name| name.0 == user.name());
             seats.insert(key.clone(), (Instant::now(), Kept::Running));
             Ok(Replay::New(Some(Seat(Some(key)))))
         }
+    }
+}
+
+/// Lets go of the oldest answer of some, where there are too many of them.
+fn make_room(seats: &mut HashMap<Name, (Instant, Kept)>, most: usize, of: impl Fn(&Name) -> bool) {
+    let those = || seats.iter().filter(|(name, _)| of(name));
+    if those().count() >= most {
+        let done = those().filter(|(_, (_, kept))| matches!(kept, Kept::Done { .. }));
+        let oldest = done.min_by_key(|(_, (at, _))| *at).map(|(name, _)| name.clone());
+        oldest.and_then(|name| seats.remove(&name));
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use querymend::direct::Grounded;
 use querymend::guard::Stats;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::body::{Asked, Given};
-use super::caller::{Caller, signed_in};
+use super::caller::{Caller, Looker};
 use super::problem::Refused;
 use crate::metrics;
 use crate::service::{Listed, NewExample, Service};
@@ -206,8 +206,7 @@ pub async fn reset(
 }
 
 /// Not counted against anybody's limits: a server that is busy is the one to look at.
-pub async fn metrics(State(service): State<Arc<Service>>, headers: HeaderMap) -> Result<Response, Refused> {
-    let user = signed_in(&headers, &service)?;
+pub async fn metrics(State(service): State<Arc<Service>>, Looker(user): Looker) -> Result<Response, Refused> {
     let text = service.metrics_text(&user)?;
     Ok(([(header::CONTENT_TYPE, metrics::text::CONTENT_TYPE)], text).into_response())
 }
@@ -221,6 +220,10 @@ pub async fn readyz(State(service): State<Arc<Service>>) -> Response {
     if unready.is_empty() {
         return Json(Health { status: "ok", unready }).into_response();
     }
-    let message = format!("these databases do not answer: {}", unready.join(", "));
+    // Whoever asks has not signed in, and need not know their names.
+    let message = match service.signs_in() {
+        true => format!("{} of the databases do not answer", unready.len()),
+        false => format!("these databases do not answer: {}", unready.join(", ")),
+    };
     Refused::from(Problem::new(ProblemCode::DatabaseUnavailable, message)).into_response()
 }

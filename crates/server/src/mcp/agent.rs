@@ -42,7 +42,7 @@ impl Agent {
 
     async fn call(&self, tool: &Tool, arguments: Value, context: RequestContext<RoleServer>) -> Told {
         let _running = self.calls.read().await;
-        let who = match Who::sent(&context, &self.service) {
+        let who = match Who::sent(&context, &self.service).await {
             Ok(who) => who,
             Err(problem) => return Told::from(problem),
         };
@@ -119,7 +119,7 @@ impl ServerHandler for Agent {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let who = Who::sent(&context, &self.service).map_err(unreadable)?;
+        let who = Who::sent(&context, &self.service).await.map_err(unreadable)?;
         let databases = self.service.databases(who.user()).into_iter().map(|database| {
             Resource::new(format!("{SCHEMA}{}", database.name), format!("schema of {}", database.name))
                 .with_description(format!("Tables of {} ({})", database.name, database.dialect))
@@ -150,7 +150,7 @@ impl ServerHandler for Agent {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let who = Who::sent(&context, &self.service).map_err(unreadable)?;
+        let who = Who::sent(&context, &self.service).await.map_err(unreadable)?;
         let read = resources::read(&self.service, who.user(), &request.uri).await.map_err(unreadable)?;
         let Some(read) = read else {
             let data = Some(json!({ "uri": request.uri }));

@@ -22,7 +22,7 @@ pub struct Who {
 
 impl Who {
     /// Who sent a request.
-    pub fn sent(context: &RequestContext<RoleServer>, service: &Service) -> Result<Self, Problem> {
+    pub async fn sent(context: &RequestContext<RoleServer>, service: &Service) -> Result<Self, Problem> {
         let caller = match context.extensions.get::<Parts>() {
             Some(parts) => {
                 let nobody = || Problem::new(ProblemCode::Internal, "nobody knows who sent the request");
@@ -36,7 +36,7 @@ impl Who {
         let traceparent = said.or(of_caller).map(str::to_owned);
         let (user, request_id) = match &caller {
             Some(caller) => (caller.user.clone(), caller.request_id.clone()),
-            None => (service.user(&Credentials::default())?, querymend::trace_id()),
+            None => (service.user(&Credentials::default()).await?, querymend::trace_id()),
         };
         Ok(Self { user, request_id, traceparent, _caller: caller })
     }

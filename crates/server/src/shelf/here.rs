@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use querymend::{Event, Problem, ProblemCode, Traces};
+use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 use super::{Kept, Shelf, Talk};
@@ -40,13 +41,18 @@ impl Here {
     /// The runs of each user lie in a folder of their own; whatever stands in a name, it cannot lead out of it.
     fn runs(&self, user: &str) -> Option<Traces> {
         let (folder, keep) = self.runs.as_ref()?;
-        let folder = if user.is_empty() { folder.clone() } else { folder.join(format!("user-{}", hexadecimal(user))) };
+        let folder = if user.is_empty() { folder.clone() } else { folder.join(folder_of(user)) };
         Some(Traces::new(folder, *keep))
     }
 }
 
-fn hexadecimal(text: &str) -> String {
-    text.bytes().take(100).map(|byte| format!("{byte:02x}")).collect()
+/// A name of a folder for each user and no other. A long one would not fit into the name of a file; its sum does.
+fn folder_of(user: &str) -> String {
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    match user.len() {
+        ..=64 => format!("user-{}", hexadecimal(user.as_bytes())),
+        _ => format!("users-{}", hexadecimal(digest(&SHA256, user.as_bytes()).as_ref())),
+    }
 }
 
 fn unwritable(error: &std::io::Error) -> Problem {
@@ -124,5 +130,19 @@ impl Shelf for Here {
             let Some(traces) = self.runs(user).filter(|_| id.len() == 36) else { return Ok(None) };
             traces.read(id).map_err(|error| unwritable(&error))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a01_every_user_has_a_folder_of_their_own() {
+        let long = "x".repeat(127);
+        let names = ["ann", "bob", &format!("{long}a"), &format!("{long}b"), "../ann", "user-616e6e", "key:ann"];
+        let folders: std::collections::HashSet<String> = names.iter().map(|name| folder_of(name)).collect();
+        assert_eq!(folders.len(), names.len());
+        assert!(folders.iter().all(|name| name.len() < 200 && !name.contains(['/', '.'])));
     }
 }

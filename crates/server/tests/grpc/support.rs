@@ -76,7 +76,7 @@ pub async fn gated<L: Into<Line>>(lines: impl IntoIterator<Item = L>, config: Co
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stopping = Stopping::default();
-    let (router, stop) = (faces(Arc::clone(&service)), stopping.clone());
+    let (router, stop) = (faces(Arc::clone(&service), &stopping), stopping.clone());
     tokio::spawn(async move { serve(listener, router, &stop, Duration::from_secs(1)).await });
     Server { address, service, ends: Mutex::new(ends), stopping, _folder: folder }
 }

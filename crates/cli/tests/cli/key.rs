@@ -1,0 +1,55 @@
+//! `querymend key`.
+
+use super::Place;
+
+#[test]
+fn a01_keys_are_made_listed_and_revoked() {
+    let place = Place::new();
+    let made = place.run(&["key", "new", "reports", "--role", "analyst", "--keys", "keys.jsonl"]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let key = made.stdout.trim();
+    assert!(key.starts_with("qm_") && key.len() == 84 && made.stdout.lines().count() == 1, "{}", made.stdout);
+    assert_eq!(made.stderr, "keep it: it is not shown again\n");
+    let text = std::fs::read_to_string(place.path("keys.jsonl")).unwrap();
+    assert!(text.contains("$argon2id$") && !text.contains(&key[20..]), "{text}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(place.path("keys.jsonl")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "only the owner may read it");
+    }
+    let again = place.run(&["key", "new", "reports", "--keys", "keys.jsonl"]);
+    assert_eq!((again.code, again.stdout.as_str()), (2, ""));
+    assert!(again.stderr.contains("there is a key of `reports` already") && again.stderr.contains("hint:"));
+    assert_eq!(place.run(&["key", "new", "reports", "--another", "--keys", "keys.jsonl"]).code, 0);
+    let list = place.run(&["key", "list", "--keys", "keys.jsonl", "--format", "json"]).json();
+    let list = list.as_array().unwrap();
+    assert_eq!((list.len(), list[0]["name"].as_str(), list[0]["role"].as_str()), (2, Some("reports"), Some("analyst")));
+    assert!(list[0].get("hash").is_none());
+    let id = list[0]["id"].as_str().unwrap();
+    let gone = place.run(&["key", "revoke", id, "--keys", "keys.jsonl"]);
+    assert_eq!((gone.code, gone.stdout), (0, format!("{id}  reports\n")));
+    let list = place.run(&["key", "list", "--keys", "keys.jsonl"]);
+    assert!(list.stderr.ends_with("1 key\n") && !list.stdout.contains(id), "{}{}", list.stdout, list.stderr);
+    assert_eq!(place.run(&["key", "revoke", "reports", "--keys", "keys.jsonl"]).code, 0);
+    let none = place.run(&["key", "revoke", "reports", "--keys", "keys.jsonl"]);
+    assert_eq!(none.code, 2);
+    assert!(none.stderr.contains("there is no key `reports`"), "{}", none.stderr);
+}
+
+#[test]
+fn a01_the_configuration_says_where_keys_are_and_which_roles_there_are() {
+    let place = Place::new();
+    let nowhere = place.run(&["key", "list"]);
+    assert_eq!(nowhere.code, 2);
+    assert!(nowhere.stderr.contains("--keys"), "{}", nowhere.stderr);
+    place.file("querymend.yaml", "server:\n  sign_in: {keys_file: keys.jsonl}\n  roles: {analyst: {max_rows: 10}}\n");
+    assert_eq!(place.run(&["key", "new", "ann", "--role", "analyst"]).code, 0);
+    let wrong = place.run(&["key", "new", "bob", "--role", "root"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("there is no role `root`") && wrong.stderr.contains("analyst"), "{}", wrong.stderr);
+    for name in ["", "a\nb", " ann", &"x".repeat(101)] {
+        assert_eq!(place.run(&["key", "new", name]).code, 2, "{name:?}");
+    }
+    assert_eq!(place.run(&["key", "list", "--format", "json"]).json().as_array().unwrap().len(), 1);
+}
