@@ -17,8 +17,9 @@ use querymend_model::{Line, Script};
 use querymend_server::audit::Audit;
 use querymend_server::grpc::proto::querymend_client::QuerymendClient;
 use querymend_server::grpc::proto::{AskRequest, Problem as ToldProblem};
-use querymend_server::service::{Database, Heard};
-use querymend_server::shelf::Here;
+use querymend_server::heard::{Hearing, Listener, Place};
+use querymend_server::service::Database;
+use querymend_server::shelf::{Here, Kept};
 use querymend_server::user::{Credentials, Open};
 use querymend_server::{Gate, Service, Setup, Stopping, User, faces, serve};
 use tokio::net::{TcpListener, TcpStream};
@@ -66,11 +67,7 @@ pub async fn gated<L: Into<Line>>(lines: impl IntoIterator<Item = L>, config: Co
     let shelf = Arc::new(Here::new(100, Duration::from_secs(600), None));
     let setup = Setup { config, model, databases: vec![database], store: None, gate };
     let (ended, ends) = mpsc::unbounded_channel();
-    let listener = Arc::new(move |heard: &Heard<'_>| {
-        if let Event::Finished { answer } = heard.event {
-            ended.send(answer.stop).ok();
-        }
-    });
+    let listener = Arc::new(Ends(ended));
     let service = Arc::new(Service::new(setup, breakers, shelf, Audit::default()).heard_by(listener));
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -184,20 +181,39 @@ pub fn problem(status: &Status) -> ToldProblem {
     problem
 }
 
+/// Tells how questions ended.
+struct Ends(mpsc::UnboundedSender<Stop>);
+
+impl Listener for Ends {
+    fn question(&self, _: &Place<'_>, _: &str) -> Box<dyn Hearing> {
+        Box::new(Ends(self.0.clone()))
+    }
+}
+
+impl Hearing for Ends {
+    fn hear(&mut self, event: &Event) {
+        if let Event::Finished { answer } = event {
+            self.0.send(answer.stop).ok();
+        }
+    }
+}
+
 /// Lets in whoever says a name, by a token or by a key; only root may administer. Of one name it panics.
 pub struct Names;
 
 impl Gate for Names {
-    fn user(&self, credentials: &Credentials<'_>) -> Result<User, Problem> {
-        let token = credentials.authorization.and_then(|text| text.strip_prefix("Bearer "));
-        match token.or(credentials.api_key) {
-            Some(name @ ("ann" | "bob" | "root")) => {
-                let role = Role { administer: name == "root", ..Role::default() };
-                Ok(User { id: Some(name.into()), role_name: Some(name.into()), role: Arc::new(role) })
+    fn user<'a>(&'a self, credentials: &'a Credentials<'a>) -> Kept<'a, User> {
+        Box::pin(async move {
+            let token = credentials.authorization.and_then(|text| text.strip_prefix("Bearer "));
+            match token.or(credentials.api_key) {
+                Some(name @ ("ann" | "bob" | "root")) => {
+                    let role = Role { administer: name == "root", ..Role::default() };
+                    Ok(User { id: Some(name.into()), role_name: Some(name.into()), role: Arc::new(role) })
+                }
+                Some("boom") => panic!("as it was told"),
+                _ => Err(Problem::new(ProblemCode::Unauthenticated, "nobody is known by this")),
             }
-            Some("boom") => panic!("as it was told"),
-            _ => Err(Problem::new(ProblemCode::Unauthenticated, "nobody is known by this")),
-        }
+        })
     }
 
     fn asks(&self) -> bool {

@@ -13,8 +13,9 @@ use querymend::guard::Breakers;
 use querymend::{Config, Event, Problem, ProblemCode, Stop};
 use querymend_model::{Line, Script};
 use querymend_server::audit::Audit;
-use querymend_server::service::{Database, Heard};
-use querymend_server::shelf::Here;
+use querymend_server::heard::{Hearing, Listener, Place};
+use querymend_server::service::Database;
+use querymend_server::shelf::{Here, Kept};
 use querymend_server::user::{Credentials, Open};
 use querymend_server::{Gate, Service, Setup, Stopping, User, mcp, serve};
 use rmcp::model::{
@@ -57,12 +58,25 @@ fn shop<L: Into<Line>>(names: &[&str], says: impl IntoIterator<Item = L>, gate: 
     let (tell, stops) = mpsc::unbounded_channel();
     let setup = Setup { model: Arc::new(Script::new(says)), databases: databases.collect(), store: None, gate, config };
     let service = Service::new(setup, Arc::new(breakers), Arc::new(shelf), Audit::default());
-    let service = service.heard_by(Arc::new(move |heard: &Heard<'_>| {
-        if let Event::Finished { answer } = heard.event {
-            tell.send(answer.stop).ok();
-        }
-    }));
+    let service = service.heard_by(Arc::new(Ends(tell)));
     Shop { service: Arc::new(service), stops, _folder: folder }
+}
+
+/// Tells how questions ended.
+struct Ends(mpsc::UnboundedSender<Stop>);
+
+impl Listener for Ends {
+    fn question(&self, _: &Place<'_>, _: &str) -> Box<dyn Hearing> {
+        Box::new(Ends(self.0.clone()))
+    }
+}
+
+impl Hearing for Ends {
+    fn hear(&mut self, event: &Event) {
+        if let Event::Finished { answer } = event {
+            self.0.send(answer.stop).ok();
+        }
+    }
 }
 
 fn open_shop<L: Into<Line>>(says: impl IntoIterator<Item = L>) -> Shop {

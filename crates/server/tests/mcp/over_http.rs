@@ -26,15 +26,17 @@ async fn l09_every_tool_without_a_session() {
 struct Two;
 
 impl Gate for Two {
-    fn user(&self, credentials: &Credentials<'_>) -> Result<User, Problem> {
-        let name = credentials.authorization.and_then(|text| text.strip_prefix("Bearer ")).unwrap_or_default();
-        let databases = match name {
-            "ann" => None,
-            "bob" => Some(vec!["shared".to_owned()]),
-            _ => return Err(Problem::new(ProblemCode::Unauthenticated, "sign in first")),
-        };
-        let role = Arc::new(Role { databases, ..Role::default() });
-        Ok(User { id: Some(name.to_owned()), role_name: Some(name.to_owned()), role })
+    fn user<'a>(&'a self, credentials: &'a Credentials<'a>) -> Kept<'a, User> {
+        Box::pin(async move {
+            let name = credentials.authorization.and_then(|text| text.strip_prefix("Bearer ")).unwrap_or_default();
+            let databases = match name {
+                "ann" => None,
+                "bob" => Some(vec!["shared".to_owned()]),
+                _ => return Err(Problem::new(ProblemCode::Unauthenticated, "sign in first")),
+            };
+            let role = Arc::new(Role { databases, ..Role::default() });
+            Ok(User { id: Some(name.to_owned()), role_name: Some(name.to_owned()), role })
+        })
     }
 
     fn asks(&self) -> bool {

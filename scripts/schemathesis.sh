@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Explores a server by its own description, with requests that nobody thought of (schemathesis).
+#
+#   scripts/schemathesis.sh fetch          fetches it where it is missing
+#   scripts/schemathesis.sh run URL        explores the server whose description is at URL/openapi.json
+#
+# It comes from the Python package index that pip is configured for, by name and version, and is kept in a virtual environment of
+# its own in ${QUERYMEND_CACHE:-~/.cache/querymend}.
+set -euo pipefail
+
+source "$(dirname "$0")/servers.sh"
+VERSION=4.32.5
+
+fetch() {
+  local home=$CACHE/schemathesis-$VERSION
+  # A virtual environment knows where it lies, and cannot be moved. The word that it is complete comes last instead.
+  if [ ! -e "$home/complete" ]; then
+    echo "fetching schemathesis $VERSION" >&2
+    mkdir -p "$CACHE"
+    exec 9> "$home.lock"
+    flock 9
+    if [ ! -e "$home/complete" ]; then
+      rm -rf "$home"
+      python3 -m venv "$home" >&2 || fail "python3 cannot make a virtual environment" "install the package python3-venv"
+      "$home/bin/python" -m pip install --quiet --disable-pip-version-check "schemathesis==$VERSION" >&2 \
+        || fail "pip cannot install schemathesis $VERSION" "is a Python package index reachable?"
+      touch "$home/complete"
+    fi
+  fi
+  echo "$home/bin/schemathesis"
+}
+
+run() { # url
+  local program work; program=$(fetch)
+  # What it keeps of a run lies in a folder that goes away.
+  work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
+  cd "$work"
+  "$program" --no-color run "$1/openapi.json" --phases examples,coverage,fuzzing --max-examples "${EXAMPLES:-15}" --seed 7 \
+    --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
+    --continue-on-failure --suppress-health-check all --warnings off
+}
+
+case ${1:-} in
+  fetch) fetch ;;
+  run) run "$2" ;;
+  *) sed -n '2,/^set -/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
+esac
