@@ -14,6 +14,9 @@ use crate::house::{
     FINE, HOPELESS, House, MISNAMED, Parrot, Plan, down, house, left_out, paid, script, telemetry_script,
 };
 
+/// A name, labels and the value that goes with them.
+type Expected<'e> = (&'e str, &'e [(&'e str, &'e str)], f64);
+
 /// Figures as Prometheus' own reader has them.
 struct Figures(Vec<Value>);
 
@@ -88,7 +91,7 @@ async fn l11_figures_of_corrections_failures_and_breakers_are_read_by_prometheus
     let text = house.metrics().await;
     let figures = Figures::of(&text);
     let shop = [("database", "shop")];
-    let expected: &[(&str, &[(&str, &str)], f64)] = &[
+    let expected: &[Expected<'_>] = &[
         // Rules once over /v1/ask and once over /v1/fix; the model once in the second question and once in the third.
         ("querymend_correction_attempts_total", &shop, 4.0),
         ("querymend_corrections_total", &[("by", "rules"), ("successful", "true")], 2.0),
