@@ -11,6 +11,7 @@ use opentelemetry_proto::tonic::trace::v1::{Span, Status as Outcome};
 use querymend::correct::Corrected;
 use querymend::direct::{NotRun, Ran};
 use querymend::{Answer, Event, Stage, Status};
+use querymend_sql::{ErrorType, Severity};
 
 use super::Otlp;
 use super::attributes::{list, number, text, truth, whole};
@@ -136,6 +137,7 @@ impl Listener for Otlp {
             database: database(place),
             open: None,
             marks: Vec::new(),
+            fault: None,
             finished: false,
         })
     }
@@ -200,6 +202,8 @@ struct Question {
     database: Vec<KeyValue>,
     open: Option<Open>,
     marks: Vec<Mark>,
+    /// The family of the failure that was seen last.
+    fault: Option<ErrorType>,
     finished: bool,
 }
 
@@ -277,8 +281,8 @@ impl Question {
             whole("gen_ai.usage.output_tokens", answer.cost.output_tokens),
             truth("querymend.from_memory", answer.remembered.is_some()),
         ]);
-        let rejected = answer.attempts.iter().rev().find_map(|attempt| attempt.error_type);
-        attributes.extend(rejected.map(|kind| text("error_type", word(&kind))));
+        let spent = answer.attempts.iter().rev().find_map(|attempt| attempt.error_type);
+        attributes.extend(spent.or(self.fault).map(|kind| text("error_type", word(&kind))));
         attributes.extend(answer.rows.as_ref().map(|rows| whole("db.response.returned_rows", rows.rows.len())));
         attributes.extend(answer.cost.usd.map(|usd| number("querymend.cost_usd", usd)));
         if self.gathering.otlp.texts {
@@ -322,6 +326,11 @@ impl Hearing for Question {
                     truth("querymend.approved", *approved),
                     list("querymend.findings", findings.iter().take(16).map(|finding| finding.code)),
                 ];
+                let fault = findings.iter().find(|finding| finding.severity == Severity::Error);
+                if let Some(kind) = fault.map(|finding| ErrorType::of(finding.code)) {
+                    attributes.push(text("error_type", word(&kind)));
+                    self.fault = Some(kind);
+                }
                 attributes.extend(self.query_text(sql));
                 self.say(Stage::GuardrailCheck, attributes, None);
             }
@@ -337,6 +346,7 @@ impl Hearing for Question {
                 self.say(Stage::ToolExecution, attributes, None);
             }
             Event::Rejected { error, finding, error_type, sql, .. } => {
+                self.fault = Some(*error_type);
                 let mut attributes = vec![text("error_type", word(error_type)), text("error.type", *finding)];
                 if !error.code.is_empty() {
                     attributes.push(text("db.response.status_code", error.code.as_str()));

@@ -77,16 +77,20 @@ impl Collector {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// What was printed, once it holds what is waited for.
-    pub async fn wait_for(&self, fits: impl Fn(&str) -> bool) -> String {
+    /// What was printed, once it holds figures and the spans of so many requests. It prints both at once, in any order and piece by
+    /// piece: only what does not grow any more is whole.
+    pub async fn wait_for(&self, requests: usize) -> String {
         let began = Instant::now();
+        let mut before = String::new();
         loop {
             let printed = self.printed();
-            if fits(&printed) {
+            let roots = spans(&printed).iter().filter(|span| span.kind == "SPAN_KIND_SERVER").count();
+            if printed.contains("querymend_requests_running") && roots >= requests && printed == before {
                 return printed;
             }
+            before.clone_from(&printed);
             assert!(began.elapsed() < PATIENCE, "it never came: {printed}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 }
@@ -117,8 +121,8 @@ pub fn spans(printed: &str) -> Vec<Printed> {
             "Name" => span.name = value,
             "Kind" => span.kind = value,
             "Status code" => span.status = value,
-            "Start time" => span.start = value.parse().unwrap(),
-            "End time" => span.end = value.parse().unwrap(),
+            "Start time" => span.start = value.parse().unwrap_or_default(),
+            "End time" => span.end = value.parse().unwrap_or_default(),
             key if !in_marks => {
                 if let Some(name) = key.strip_prefix("-> ") {
                     span.attributes.insert(name.to_owned(), value);

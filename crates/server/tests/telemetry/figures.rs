@@ -7,12 +7,16 @@ use std::time::Duration;
 use querymend::config::Role;
 use querymend::{Problem, ProblemCode};
 use querymend_server::User;
+use querymend_server::shelf::Kept;
 use querymend_server::user::{Credentials, Gate};
 use serde_json::{Value, json};
 
 use crate::house::{
     FINE, HOPELESS, House, MISNAMED, Parrot, Plan, down, house, left_out, paid, script, telemetry_script,
 };
+
+/// A name, labels and the value that goes with them.
+type Expected<'e> = (&'e str, &'e [(&'e str, &'e str)], f64);
 
 /// Figures as Prometheus' own reader has them.
 struct Figures(Vec<Value>);
@@ -88,7 +92,7 @@ async fn l11_figures_of_corrections_failures_and_breakers_are_read_by_prometheus
     let text = house.metrics().await;
     let figures = Figures::of(&text);
     let shop = [("database", "shop")];
-    let expected: &[(&str, &[(&str, &str)], f64)] = &[
+    let expected: &[Expected<'_>] = &[
         // Rules once over /v1/ask and once over /v1/fix; the model once in the second question and once in the third.
         ("querymend_correction_attempts_total", &shop, 4.0),
         ("querymend_corrections_total", &[("by", "rules"), ("successful", "true")], 2.0),
@@ -184,14 +188,16 @@ async fn l12_nothing_is_lost_and_nothing_breaks_when_many_ask_and_look_at_once()
 struct Two;
 
 impl Gate for Two {
-    fn user(&self, credentials: &Credentials<'_>) -> Result<User, Problem> {
-        let administer = match credentials.authorization {
-            Some("Bearer operator") => true,
-            Some("Bearer analyst") => false,
-            _ => return Err(Problem::new(ProblemCode::Unauthenticated, "who are you?")),
-        };
-        let role = Arc::new(Role { administer, ..Role::default() });
-        Ok(User { id: Some("someone".into()), role_name: Some(format!("{administer}")), role })
+    fn user<'a>(&'a self, credentials: &'a Credentials<'a>) -> Kept<'a, User> {
+        Box::pin(async move {
+            let administer = match credentials.authorization {
+                Some("Bearer operator") => true,
+                Some("Bearer analyst") => false,
+                _ => return Err(Problem::new(ProblemCode::Unauthenticated, "who are you?")),
+            };
+            let role = Arc::new(Role { administer, ..Role::default() });
+            Ok(User { id: Some("someone".into()), role_name: Some(format!("{administer}")), role })
+        })
     }
 
     fn asks(&self) -> bool {

@@ -5,6 +5,7 @@ use querymend::Problem;
 use querymend::config::Role;
 use querymend_server::User;
 use querymend_server::logs::{Logging, json_logs};
+use querymend_server::shelf::Kept;
 use querymend_server::user::{Credentials, Gate};
 use serde_json::{Value, json};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -29,8 +30,8 @@ impl Write for Lines {
 struct Ann;
 
 impl Gate for Ann {
-    fn user(&self, _: &Credentials<'_>) -> Result<User, Problem> {
-        Ok(User { id: Some("ann".into()), role_name: None, role: Arc::new(Role::default()) })
+    fn user<'a>(&'a self, _: &'a Credentials<'a>) -> Kept<'a, User> {
+        Box::pin(async move { Ok(User { id: Some("ann".into()), role_name: None, role: Arc::new(Role::default()) }) })
     }
 
     fn asks(&self) -> bool {
