@@ -26,7 +26,7 @@ pub struct Read {
 pub async fn read(service: &Service, user: &User, address: &str) -> Result<Option<Read>, Problem> {
     if address == RULES_LIST {
         let line = |rule: &&Rule| format!("- `{}`: {}\n", rule.code, rule.summary());
-        return Ok(Some(Read { text: RULES.iter().map(|rule| line(&rule)).collect(), kind: "text/markdown" }));
+        return Ok(Some(Read { text: RULES.iter().map(line).collect(), kind: "text/markdown" }));
     }
     if let Some(code) = address.strip_prefix(RULE) {
         let page = Rule::named(code).map(|rule| format!("{}\n", rule.page.trim_end()));

@@ -1,6 +1,7 @@
 //! Who is heard over HTTP, and how much of it.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use super::*;
 
@@ -19,6 +20,34 @@ async fn l09_every_tool_without_a_session() {
     let newest = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
     let client = Client::default().serve_with_lifecycle(to(server.url(), None), newest).await.unwrap();
     every_tool(&client).await;
+    idle(&shop).await;
+}
+
+const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts");
+
+/// The protocol's own client for Python, as other people's programs use it.
+#[tokio::test(flavor = "multi_thread")]
+async fn l09_a_real_client_over_http() {
+    if std::env::var("QUERYMEND_TEST_CLIENTS").is_ok_and(|wanted| wanted == "none") {
+        return;
+    }
+    let fetched = Command::new(format!("{SCRIPTS}/mcp_client.sh")).arg("fetch").output().unwrap();
+    let said = String::from_utf8_lossy(&fetched.stderr);
+    assert!(fetched.status.success(), "no MCP client: {said}QUERYMEND_TEST_CLIENTS=none leaves this test out");
+    let python = String::from_utf8(fetched.stdout).unwrap();
+    let shop = open_shop([DEAR]);
+    let server = listening(&shop).await;
+    let url = server.url();
+    let run = move || {
+        let mut client = Command::new(python.trim());
+        client.arg(format!("{SCRIPTS}/mcp_client.py")).args(["http", &url]).env("NO_PROXY", "127.0.0.1");
+        client.output().unwrap()
+    };
+    let output = tokio::task::spawn_blocking(run).await.unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    let seen: Value = serde_json::from_str(&out).unwrap();
+    assert!(seen["ask"]["failed"] == false && seen["ask"]["stages"][0].is_string(), "{seen}");
     idle(&shop).await;
 }
 
