@@ -42,10 +42,13 @@ pub struct Line<'l> {
     pub trace_id: Option<&'l str>,
 }
 
+/// A line, and who waits until it is on disk.
+type Job = (Vec<u8>, oneshot::Sender<Result<(), String>>);
+
 /// The file, or none.
 #[derive(Clone, Default)]
 pub struct Audit {
-    work: Option<mpsc::Sender<(Vec<u8>, oneshot::Sender<Result<(), String>>)>>,
+    work: Option<mpsc::Sender<Job>>,
 }
 
 impl Audit {
@@ -89,7 +92,7 @@ fn is_cut(mut file: &File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-fn write_all(file: &mut File, jobs: &mpsc::Receiver<(Vec<u8>, oneshot::Sender<Result<(), String>>)>) {
+fn write_all(file: &mut File, jobs: &mpsc::Receiver<Job>) {
     while let Ok((mut text, done)) = jobs.recv() {
         let mut waiting = vec![done];
         while let Ok((more, done)) = jobs.try_recv() {
