@@ -52,9 +52,12 @@ enum Source {
     Server(Client, Url),
 }
 
-#[derive(Default)]
+/// A key with the name that tokens call it by.
+type Named = (Option<String>, Arc<DecodingKey>);
+
+#[derive(Default, Clone)]
 struct Held {
-    keys: Arc<Vec<(Option<String>, Arc<DecodingKey>)>>,
+    keys: Arc<Vec<Named>>,
     read: Option<Instant>,
 }
 
@@ -124,26 +127,25 @@ impl Jwks {
 }
 
 impl Inner {
-    fn held(&self) -> (Arc<Vec<(Option<String>, Arc<DecodingKey>)>>, Option<Instant>) {
-        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
-        (Arc::clone(&held.keys), held.read)
+    fn held(&self) -> Held {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn hold(&self, keys: Vec<(Option<String>, Arc<DecodingKey>)>) {
+    fn hold(&self, keys: Vec<Named>) {
         let held = Held { keys: Arc::new(keys), read: Some(Instant::now()) };
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = held;
     }
 
     fn is_old(&self) -> bool {
-        self.held().1.is_none_or(|read| read.elapsed() >= self.pace.age)
+        self.held().read.is_none_or(|read| read.elapsed() >= self.pace.age)
     }
 
     fn is_empty(&self) -> bool {
-        self.held().0.is_empty()
+        self.held().keys.is_empty()
     }
 
     fn find(&self, name: Option<&str>) -> Option<Arc<DecodingKey>> {
-        let (keys, _) = self.held();
+        let keys = self.held().keys;
         match (name, keys.as_slice()) {
             (None, [(_, only)]) => Some(Arc::clone(only)),
             (None, _) => None,
@@ -192,7 +194,7 @@ struct Set {
 }
 
 /// The keys of a set that tokens can be signed with in the one way that is believed. Sets hold others too.
-fn usable(text: &[u8], algorithm: Algorithm) -> Result<Vec<(Option<String>, Arc<DecodingKey>)>, String> {
+fn usable(text: &[u8], algorithm: Algorithm) -> Result<Vec<Named>, String> {
     let set: Set = serde_json::from_slice(text).map_err(|_| "it is no set of keys (JSON with `keys`)".to_owned())?;
     let read = set.keys.into_iter().take(MOST).filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
     let fitting = read.filter(|key| fits(key, algorithm));

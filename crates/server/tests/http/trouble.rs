@@ -56,10 +56,9 @@ impl Model for Slow {
 }
 
 async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(Duration::from_secs(30), work).await {
-        Ok(done) => done,
-        Err(_) => panic!("{what} took too long"),
-    }
+    let done = tokio::time::timeout(Duration::from_secs(30), work).await;
+    assert!(done.is_ok(), "{what} took too long");
+    done.unwrap()
 }
 
 #[tokio::test]
