@@ -156,13 +156,25 @@ async fn l09_progress_is_told_stage_by_stage() {
     let hears = Client::default();
     let client = over_pipe(&shop, hears.clone()).await;
     told(&client, "ask", json!({ "question": "Which two products cost most?" })).await;
-    let heard = hears.heard.lock().unwrap().clone();
+    // The client hands notifications on side by side: their numbers say in which order they were sent.
+    let all = async {
+        loop {
+            let mut heard = hears.heard.lock().unwrap().clone();
+            heard.sort_by(|one, other| one.0.total_cmp(&other.0));
+            if heard.last().is_some_and(|(step, last)| last.starts_with("completed") && *step == heard.len() as f64) {
+                return heard;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let heard = tokio::time::timeout(LONGEST, all).await.unwrap();
     let messages: Vec<&str> = heard.iter().map(|(_, message)| message.as_str()).collect();
     for stage in ["schema discovery", "generation", "guardrail check", "generation (attempt 2)"] {
         assert!(messages.contains(&stage), "{messages:?}");
     }
     assert!(messages.iter().any(|message| message.starts_with("tool execution")), "{messages:?}");
-    assert!(heard.windows(2).all(|two| two[0].0 < two[1].0), "{heard:?}");
+    let steps: Vec<f64> = heard.iter().map(|(step, _)| *step).collect();
+    assert!(steps.windows(2).all(|two| two[1] - two[0] == 1.0), "{heard:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
