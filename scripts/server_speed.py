@@ -82,7 +82,7 @@ def memory(pid):
 async def stream(body):
     reader, writer = await asyncio.open_connection("127.0.0.1", OURS)
     text = json.dumps(body)
-    writer.write(f"POST /v1/ask HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode())
+    writer.write(f"POST /v1/ask HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode())
     data = await reader.read()
     writer.close()
     return b"event: finished" in data and b'"status":"answered"' in data

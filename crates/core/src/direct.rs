@@ -266,6 +266,8 @@ impl Querymend {
             return Ok(Emptiness { finds_rows: true, ..Emptiness::default() });
         }
         let schema = self.schema().await.map_err(database_problem)?;
+        // Whoever asks why wants to know what is there instead.
+        self.known.learned().await;
         let context = self.context(&schema, None);
         let driver = Driver::new(self, "", true, String::new(), cancel);
         let conditions = driver.explain(&without_each(&ran.sql, &context)).await;

@@ -124,7 +124,7 @@ async fn events_that_nobody_reads_do_not_pile_up() {
     let mut deaf = TcpStream::connect(house.address).await.unwrap();
     let body_text = json!({"question": "Numbers?"}).to_string();
     let head = format!(
-        "POST /v1/ask HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body_text}",
+        "POST /v1/ask HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body_text}",
         body_text.len()
     );
     deaf.write_all(head.as_bytes()).await.unwrap();
