@@ -1,7 +1,6 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use querymend::Problem;
 use querymend::config::Role;
 use querymend_server::User;
 use querymend_server::logs::{Logging, json_logs};

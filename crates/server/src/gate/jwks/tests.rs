@@ -125,7 +125,7 @@ async fn a01_keys_that_cannot_be_renewed_go_on_being_used() {
 async fn a01_without_any_key_clients_are_told_to_come_again() {
     let (server, keys) = keys(HOUR, HOUR, &[]).await;
     for _ in 0..2 {
-        let told = keys.key(Some("a")).await.err().expect("there is no key");
+        let told = keys.key(Some("a")).await.map(|_| ()).expect_err("there is no key");
         assert!(matches!(told, Turned::Later(ProblemCode::Unavailable, _, 3_600)));
     }
     assert_eq!(server.asked(), 1);
