@@ -102,6 +102,7 @@ fn is_cut(mut file: &File) -> io::Result<bool> {
 }
 
 fn write_all(file: &mut File, jobs: &mpsc::Receiver<Job>) {
+    let mut cut = false;
     while let Ok((mut text, done)) = jobs.recv() {
         let mut waiting = vec![done];
         while let Ok((more, done)) = jobs.try_recv() {
@@ -111,7 +112,12 @@ fn write_all(file: &mut File, jobs: &mpsc::Receiver<Job>) {
                 break;
             }
         }
+        if cut {
+            // The last write broke off half way: what follows must not stand on the same line.
+            text.insert(0, b'\n');
+        }
         let written = file.write_all(&text).and_then(|()| file.sync_data()).map_err(|error| error.to_string());
+        cut = written.is_err();
         for done in waiting {
             done.send(written.clone()).ok();
         }

@@ -334,6 +334,11 @@ async fn method_not_allowed() -> Response {
     response
 }
 
+/// Lets go of answers that are kept for questions sent twice.
+pub(crate) fn forget_answers() {
+    idempotency::forget();
+}
+
 /// The description of all routes, as OpenAPI 3.1 has it.
 pub fn description() -> Value {
     openapi::description()

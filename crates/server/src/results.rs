@@ -8,8 +8,8 @@ use querymend_sql::{Cell, Rows};
 
 /// How long rows wait for the next page.
 const AGE: Duration = Duration::from_secs(300);
-/// Cells that are kept, of all users together.
-const MOST_CELLS: usize = 5_000_000;
+/// Bytes that are kept, of all users together.
+const MOST_BYTES: usize = 256 << 20;
 /// Results of one user.
 const MOST_OF_ONE: usize = 8;
 
@@ -22,6 +22,7 @@ pub struct Results {
 struct Kept {
     user: String,
     rows: Arc<Rows>,
+    bytes: usize,
     at: Instant,
 }
 
@@ -53,34 +54,48 @@ impl Results {
             let Some(id) = oldest(&kept, user) else { break };
             kept.remove(&id);
         }
-        let cells = |rows: &Rows| rows.rows.len() * rows.columns.len().max(1);
-        while !kept.is_empty() && kept.values().map(|one| cells(&one.rows)).sum::<usize>() + cells(&rows) > MOST_CELLS {
+        let bytes = size_of_rows(&rows);
+        while !kept.is_empty() && kept.values().map(|one| one.bytes).sum::<usize>() + bytes > MOST_BYTES {
             // Whoever holds most makes room, so that nobody takes it from others.
-            let mut held: HashMap<&str, usize> = HashMap::from([(user, cells(&rows))]);
-            kept.values().for_each(|one| *held.entry(&one.user).or_default() += cells(&one.rows));
+            let mut held: HashMap<&str, usize> = HashMap::from([(user, bytes)]);
+            kept.values().for_each(|one| *held.entry(&one.user).or_default() += one.bytes);
             let owning = |user: &str| kept.values().any(|one| one.user == user);
-            let most = held.into_iter().filter(|(user, _)| owning(user)).max_by_key(|(_, cells)| *cells);
+            let most = held.into_iter().filter(|(user, _)| owning(user)).max_by_key(|(_, bytes)| *bytes);
             let Some(id) = most.and_then(|(user, _)| oldest(&kept, user)) else { break };
             kept.remove(&id);
         }
-        kept.insert(id, Kept { user: user.to_owned(), rows, at: Instant::now() });
+        kept.insert(id, Kept { user: user.to_owned(), rows, bytes, at: Instant::now() });
         page
+    }
+
+    /// Lets go of all of them.
+    pub fn clear(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// A further page; nothing if the cursor is not this user's, or too old.
     pub fn next(&self, user: &str, cursor: &str, size: usize) -> Option<Page> {
         let (id, from) = cursor.rsplit_once('.')?;
         let from: usize = from.parse().ok()?;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let one = kept.get_mut(id).filter(|one| one.user == user && one.at.elapsed() < AGE)?;
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = kept.get(id).filter(|one| one.user == user && one.at.elapsed() < AGE)?;
         if from >= one.rows.rows.len() {
             return None;
         }
-        one.at = Instant::now();
         let rows = Arc::clone(&one.rows);
         drop(kept);
         Some(page(id, &rows, from, size))
     }
+}
+
+/// What rows take in memory, nearly.
+fn size_of_rows(rows: &Rows) -> usize {
+    let text = |cell: &Cell| match cell {
+        Cell::Text(text) | Cell::Binary(text) | Cell::Decimal(text) => text.len(),
+        Cell::Null | Cell::Boolean(_) | Cell::Integer(_) | Cell::Number(_) => 0,
+    };
+    let row = |row: &Vec<Cell>| row.iter().map(|cell| size_of::<Cell>() + text(cell)).sum::<usize>();
+    rows.rows.iter().map(row).sum()
 }
 
 fn page(id: &str, rows: &Rows, from: usize, size: usize) -> Page {

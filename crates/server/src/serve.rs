@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
@@ -43,6 +43,20 @@ impl Stopping {
     }
 }
 
+/// Waits until so much has come that one can tell which HTTP is spoken; `false` if the client hangs up before.
+async fn begun(stream: &TcpStream) -> bool {
+    const SECOND: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let mut seen = [0; SECOND.len()];
+    loop {
+        match stream.peek(&mut seen).await {
+            Ok(0) | Err(_) => return false,
+            Ok(count) if count == SECOND.len() || !SECOND.starts_with(&seen[..count]) => return true,
+            // What was seen stays there, so that waiting for more would return at once.
+            Ok(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
 /// Serves until it is told to stop, and then as long as requests run, but no longer than `patience`. Gives back whether all of
 /// them ended by themselves.
 pub async fn serve(listener: TcpListener, router: Router, stopping: &Stopping, patience: Duration) -> io::Result<bool> {
@@ -57,7 +71,10 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: &Stopping, p
     let graceful = GracefulShutdown::new();
     let seats = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        let seat = Arc::clone(&seats).acquire_owned().await.map_err(io::Error::other)?;
+        let seat = tokio::select! {
+            () = stopping.stopped() => break,
+            seat = Arc::clone(&seats).acquire_owned() => seat.map_err(io::Error::other)?,
+        };
         let (stream, _) = tokio::select! {
             () = stopping.stopped() => break,
             taken = listener.accept() => match taken {
@@ -72,10 +89,15 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: &Stopping, p
         };
         stream.set_nodelay(true).ok();
         let service = router.clone().map_request(|request: Request<Incoming>| request.map(axum::body::Body::new));
-        let connection =
-            builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
-        let connection = graceful.watch(connection.into_owned());
+        let (builder, watcher) = (builder.clone(), graceful.watcher());
         tokio::spawn(async move {
+            // Until it is known which HTTP is spoken, no other limit holds.
+            if !matches!(tokio::time::timeout(HEAD, begun(&stream)).await, Ok(true)) {
+                return;
+            }
+            let connection =
+                builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
+            let connection = watcher.watch(connection.into_owned());
             // What goes wrong here is the client's: it hung up, or does not speak HTTP.
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended");

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use querymend::config::Role;
 use querymend::correct::{Correct, Corrected};
 use querymend::direct::{Checked, Emptiness, Grounded, NotRun, Ran};
 use querymend::guard::{Breakers, Stats};
@@ -34,6 +35,8 @@ pub use self::tables::Tables;
 const LONGEST_QUESTION: usize = 16 << 10;
 /// The longest value that is looked for, in bytes.
 const LONGEST_WORD: usize = 1_000;
+/// The longest query of an example, in bytes.
+const LONGEST_SQL: usize = 64 << 10;
 /// Examples that are listed at a time.
 const MOST_EXAMPLES: usize = 200;
 
@@ -137,6 +140,9 @@ pub struct Listed {
     pub dialect: &'static str,
 }
 
+/// A database as a role may ask it, and the role as it was then.
+type Shared = (Arc<Role>, Querymend);
+
 /// Everything that can be changed while the service runs.
 struct State {
     config: Config,
@@ -145,7 +151,7 @@ struct State {
     store: Option<Arc<dyn ExampleStore>>,
     gate: Arc<dyn Gate>,
     /// One for each database and role, made when it is first asked for.
-    desks: Mutex<HashMap<(String, Option<String>), Querymend>>,
+    desks: Mutex<HashMap<(String, Option<String>), Shared>>,
 }
 
 /// What all faces ask.
@@ -159,6 +165,8 @@ pub struct Service {
     pub results: Results,
     metrics: Arc<Metrics>,
     listeners: Vec<Arc<dyn Listener>>,
+    /// When the databases were last asked whether they are there, and which were not.
+    looked: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
 }
 
 /// A database as one user may ask it.
@@ -197,6 +205,7 @@ impl Service {
             results: Results::default(),
             listeners: vec![Arc::new(Counting(Arc::clone(&metrics)))],
             metrics,
+            looked: tokio::sync::Mutex::default(),
         }
     }
 
@@ -233,6 +242,9 @@ impl Service {
         setup.databases.iter().for_each(|database| self.metrics.begin(&database.name));
         let next = Arc::new(State::new(setup));
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = next;
+        // What was given out under the old rules is not given out again.
+        self.results.clear();
+        crate::http::forget_answers();
     }
 
     fn state(&self) -> Arc<State> {
@@ -288,9 +300,8 @@ impl Service {
         tell: &mut (dyn FnMut(&Event) + Send),
         cancel: &Cancel,
     ) -> Result<Answer, Problem> {
-        if asked.question.len() > LONGEST_QUESTION {
-            let message = format!("the question has more than {LONGEST_QUESTION} bytes");
-            return Err(Problem::new(ProblemCode::BadRequest, message));
+        for (what, text) in [("question", Some(&asked.question)), ("evidence", asked.evidence.as_ref())] {
+            short(what, text.map_or("", String::as_str), LONGEST_QUESTION)?;
         }
         let user = asking.user;
         let talk = match &asked.session_id {
@@ -521,6 +532,8 @@ impl Service {
         if new.shared && !user.role.administer {
             return Err(Problem::new(ProblemCode::Forbidden, "only a role that administers adds examples for all"));
         }
+        short("question", &new.question, LONGEST_QUESTION)?;
+        short("sql", &new.sql, LONGEST_SQL)?;
         let desk = self.desk(user, new.database.as_deref())?;
         let checked = desk.querymend.check(&new.sql, None).await?;
         if !checked.clean {
@@ -584,6 +597,11 @@ impl Service {
 
     /// Whether every database answers; the names of those that do not.
     pub async fn unready(&self) -> Vec<String> {
+        // Anybody may ask, and as often as they like: the databases are asked once a second, by one of them.
+        let mut looked = self.looked.lock().await;
+        if let Some((_, down)) = looked.as_ref().filter(|(at, _)| at.elapsed() < Duration::from_secs(1)) {
+            return down.clone();
+        }
         let state = self.state();
         let mut down = Vec::new();
         for database in state.databases.values() {
@@ -592,8 +610,16 @@ impl Service {
                 down.push(database.name.clone());
             }
         }
+        *looked = Some((Instant::now(), down.clone()));
         down
     }
+}
+
+fn short(what: &str, text: &str, most: usize) -> Result<(), Problem> {
+    if text.len() <= most {
+        return Ok(());
+    }
+    Err(Problem::new(ProblemCode::BadRequest, format!("`{what}` has more than {most} bytes")))
 }
 
 fn may_ask(user: &User, database: &str) -> bool {
@@ -661,8 +687,13 @@ impl State {
         };
         let key = (database.name.clone(), user.role_name.clone());
         let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
-        let shared = desks.entry(key).or_insert_with(|| self.querymend(user, database, breakers));
-        let mut querymend = shared.clone();
+        // A request that began before a change still has its role as it was then; what it makes must not be left to others.
+        let known = desks.get(&key).filter(|(role, _)| **role == *user.role).map(|(_, querymend)| querymend.clone());
+        let mut querymend = known.unwrap_or_else(|| {
+            let made = self.querymend(user, database, breakers);
+            desks.insert(key, (Arc::clone(&user.role), made.clone()));
+            made
+        });
         drop(desks);
         if let (Some(id), Some(memory)) = (&user.id, querymend.memory().cloned()) {
             querymend = querymend.with_memory(memory.of(id.clone()));

@@ -24,6 +24,11 @@ impl User {
         Self { id: None, role_name: None, role: Arc::new(role) }
     }
 
+    /// By which what was given out to them under a role is known: with another role they may be allowed less.
+    pub fn with_role(&self) -> String {
+        format!("{}\u{0}{}", self.name(), self.role_name.as_deref().unwrap_or_default())
+    }
+
     /// By which what belongs to them is kept apart from what belongs to others.
     pub fn name(&self) -> &str {
         self.id.as_deref().unwrap_or("")

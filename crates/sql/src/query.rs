@@ -285,6 +285,28 @@ fn statements(parser: &mut Parser<'_>) -> Result<Vec<Statement>, ParserError> {
     }
 }
 
+/// Whether an expression of a text would nest deeper than anybody should walk. A text that has no tokens has none either.
+pub(crate) fn has_long_chain(sql: &str, dialect: &Dialect) -> bool {
+    let Ok(tokens) = Tokenizer::new(dialect.grammar, sql).tokenize() else { return false };
+    let mut chains = vec![0usize];
+    for token in tokens {
+        match token {
+            Token::LParen | Token::LBracket | Token::LBrace => chains.push(0),
+            Token::RParen | Token::RBracket | Token::RBrace if chains.len() > 1 => _ = chains.pop(),
+            Token::Comma | Token::SemiColon => chains.iter_mut().next_back().into_iter().for_each(|chain| *chain = 0),
+            Token::Whitespace(_) => continue,
+            _ => {}
+        }
+        if let Some(chain) = chains.last_mut() {
+            *chain += 1;
+            if *chain > LONGEST_CHAIN {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 /// Looks over the tokens before they are parsed: how deep, how long, which comments.
 fn scan(tokens: &[TokenWithSpan], sql: &str, dialect: &Dialect, policy: &Policy) -> Result<Vec<(Place, bool)>, Stop> {
     let mut comments = Vec::new();

@@ -231,7 +231,7 @@ impl Review {
 
 /// How deep a stack a long text is read with. Expressions nest as deep as they are long; the parser and the resolver
 /// grow their stacks themselves, but the tree is also dropped.
-const DEEP_STACK: usize = 64 << 20;
+pub(crate) const DEEP_STACK: usize = 64 << 20;
 const LONG_TEXT: usize = 8 << 10;
 
 /// Reviews a text. Never fails and never panics: what cannot be read is a finding.

@@ -231,6 +231,10 @@ async fn follow(
         seen = now;
         let changed = async {
             let config = given.config()?;
+            if service.signs_in() && config.server.sign_in.is_none() {
+                // A file that is being written, or was moved away, reads like one that lets everyone in.
+                return Err(Failure::new("it would let everyone in without signing in").hint("start the server again"));
+            }
             let gate = Serve::gate(&config, bind)?;
             serving::setup(&given.db, Arc::clone(model), &given.remembering, config, gate, out).await
         };

@@ -40,14 +40,16 @@ pub async fn ask(
         Ok(Replay::New(seat)) => seat,
         Err(problem) => return Refused::from(problem).into_response(),
     };
-    let response = match answered(service, Arc::new(caller), question).await {
+    let caller = Arc::new(caller);
+    let response = match answered(service, Arc::clone(&caller), question).await {
         Ok(answer) => told(answer, format),
         Err(problem) => Refused::from(problem).into_response(),
     };
-    match seat {
+    let response = match seat {
         Some(seat) => seat.keep(response).await,
         None => response,
-    }
+    };
+    rows::held(response, caller)
 }
 
 /// Stops a question when nobody waits for its answer any more.
@@ -59,19 +61,23 @@ impl Drop for Gone {
     }
 }
 
-/// The question goes on in a task of its own: when the client is gone it is stopped, and what ran is still written down.
+/// Some work goes on in a task of its own: when the client is gone it is stopped, and what ran is still written down.
+pub async fn to_the_end<T, E>(cancel: Cancel, work: impl Future<Output = Result<T, E>> + Send + 'static) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<Problem> + Send + 'static,
+{
+    let gone = Gone(cancel);
+    let done = tokio::spawn(work.in_current_span()).await;
+    drop(gone);
+    done.unwrap_or_else(|_| Err(Problem::new(ProblemCode::Internal, "something went wrong here").into()))
+}
+
+/// Answers a question.
 pub async fn answered(service: Arc<Service>, caller: Arc<Caller>, question: Question) -> Result<Answer, Problem> {
     let cancel = Cancel::new();
-    let gone = Gone(cancel.clone());
-    let asked = async move {
-        let answer = service.ask(&caller.asking(), &question, &mut |_| {}, &cancel).await;
-        drop(caller);
-        answer
-    };
-    let task = tokio::spawn(asked.in_current_span());
-    let answer = task.await;
-    drop(gone);
-    answer.unwrap_or_else(|_| Err(Problem::new(ProblemCode::Internal, "something went wrong here")))
+    to_the_end(cancel.clone(), async move { service.ask(&caller.asking(), &question, &mut |_| {}, &cancel).await })
+        .await
 }
 
 fn told(answer: Answer, format: Format) -> Response {

@@ -45,6 +45,11 @@ fn seats() -> MutexGuard<'static, HashMap<Name, (Instant, Kept)>> {
     SEATS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Lets go of all answers: rules have changed since they were given.
+pub fn forget() {
+    seats().retain(|_, (_, kept)| matches!(kept, Kept::Running));
+}
+
 /// Looks a request's key up.
 pub fn seat(headers: &HeaderMap, user: &User) -> Result<Replay, Problem> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(Replay::New(None)) };

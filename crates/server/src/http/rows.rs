@@ -1,14 +1,21 @@
 //! Rows as clients want them: JSON, CSV or Arrow.
 
-use axum::body::Body;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use axum::body::{Body, HttpBody};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
 use querymend::correct::Placed;
 use querymend::{Problem, ProblemCode};
 use querymend_sql::{Cell, Rows};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::caller::Caller;
 use super::problem::Refused;
 
 /// How rows are written.
@@ -56,6 +63,36 @@ pub fn told(told: RanTold, format: Format) -> Response {
         response.headers_mut().insert("x-cursor", cursor);
     }
     response
+}
+
+/// A reply that counts as running until all of it is sent: whoever does not read it must not have many of them.
+pub fn held(response: Response, caller: Arc<Caller>) -> Response {
+    response.map(|body| Body::new(Held { body, _caller: caller }))
+}
+
+struct Held {
+    body: Body,
+    _caller: Arc<Caller>,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// As JSON.

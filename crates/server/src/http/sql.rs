@@ -11,6 +11,7 @@ use querymend::direct::{Checked, Emptiness};
 use querymend::{Cancel, Problem, ProblemCode};
 use serde::Deserialize;
 
+use super::ask::to_the_end;
 use super::body::{Asked, Given};
 use super::caller::Caller;
 use super::problem::Refused;
@@ -38,7 +39,7 @@ pub async fn correct(
     Given(mut asked): Given<Correct>,
 ) -> Result<Json<Corrected>, Refused> {
     let database = asked.database.take();
-    Ok(Json(service.correct(&caller.asking(), database.as_deref(), asked).await?))
+    corrected(service, caller, database, asked).await
 }
 
 pub async fn fix(
@@ -47,7 +48,18 @@ pub async fn fix(
     Given(query): Given<QueryText>,
 ) -> Result<Json<Corrected>, Refused> {
     let asked = Correct { question: query.question, ..Correct::new(query.sql) };
-    Ok(Json(service.correct(&caller.asking(), query.database.as_deref(), asked).await?))
+    corrected(service, caller, query.database, asked).await
+}
+
+async fn corrected(
+    service: Arc<Service>,
+    caller: Caller,
+    database: Option<String>,
+    asked: Correct,
+) -> Result<Json<Corrected>, Refused> {
+    let work =
+        async move { service.correct(&caller.asking(), database.as_deref(), asked).await.map_err(Refused::from) };
+    to_the_end(Cancel::new(), work).await.map(Json)
 }
 
 pub async fn run(
@@ -58,11 +70,14 @@ pub async fn run(
     Given(query): Given<QueryText>,
 ) -> Result<Response, Refused> {
     let format = format(&headers);
-    let ran = service.run(&caller.asking(), &query, &Cancel::new()).await?;
-    let page = service.results.first(caller.user.name(), ran.rows, paging.page_size.unwrap_or(usize::MAX).max(1));
+    let (cancel, caller) = (Cancel::new(), Arc::new(caller));
+    let (stopped, asking, asked) = (cancel.clone(), Arc::clone(&caller), Arc::clone(&service));
+    let work = async move { asked.run(&asking.asking(), &query, &stopped).await.map_err(Refused::from) };
+    let ran = to_the_end(cancel, work).await?;
+    let page = service.results.first(&caller.user.with_role(), ran.rows, paging.page_size.unwrap_or(usize::MAX).max(1));
     let told =
         RanTold { sql: Some(ran.sql), rows: page.rows, warnings: ran.warnings, ms: Some(ran.ms), cursor: page.cursor };
-    Ok(rows::told(told, format))
+    Ok(rows::held(rows::told(told, format), caller))
 }
 
 pub async fn page(
@@ -72,13 +87,13 @@ pub async fn page(
     Path(cursor): Path<String>,
     Asked(paging): Asked<Paging>,
 ) -> Result<Response, Refused> {
-    let page = service.results.next(caller.user.name(), &cursor, paging.page_size.unwrap_or(1_000));
+    let page = service.results.next(&caller.user.with_role(), &cursor, paging.page_size.unwrap_or(1_000));
     let gone = || {
         Problem::new(ProblemCode::NotFound, "there is no such page, or it waited too long").hint("run the query again")
     };
     let page = page.ok_or_else(gone)?;
     let told = RanTold { sql: None, rows: page.rows, warnings: Vec::new(), ms: None, cursor: page.cursor };
-    Ok(rows::told(told, format(&headers)))
+    Ok(rows::held(rows::told(told, format(&headers)), Arc::new(caller)))
 }
 
 pub async fn explain_empty(
@@ -86,7 +101,10 @@ pub async fn explain_empty(
     caller: Caller,
     Given(query): Given<QueryText>,
 ) -> Result<Json<Emptiness>, Refused> {
-    Ok(Json(service.explain_empty(&caller.asking(), &query, &Cancel::new()).await?))
+    let cancel = Cancel::new();
+    let stopped = cancel.clone();
+    let work = async move { service.explain_empty(&caller.asking(), &query, &stopped).await.map_err(Refused::from) };
+    to_the_end(cancel, work).await.map(Json)
 }
 
 fn format(headers: &HeaderMap) -> Format {

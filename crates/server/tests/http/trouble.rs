@@ -171,3 +171,81 @@ async fn l12_too_many_requests_are_turned_away_with_when_to_come_again() {
     assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429]);
     assert_eq!(house.get("/healthz").await.status().as_u16(), 200);
 }
+
+#[tokio::test]
+async fn tables_that_nest_without_end_are_refused_and_nobody_else_notices() {
+    let house = house(&[]).await;
+    let chain = "1+".repeat(50_000);
+    let tables = format!("CREATE TABLE t (a int CHECK ({chain}1))");
+    let asked = json!({"original_query": "SELECT a FROM t", "schema_context": tables});
+    let (status, code, _) = problem(house.post("/v1/correct", asked).await).await;
+    assert_eq!((status, code.as_str()), (400, "bad_request"));
+    assert_eq!(house.get("/healthz").await.status().as_u16(), 200);
+}
+
+#[tokio::test]
+async fn connections_on_which_nothing_comes_are_let_go() {
+    let house = house(&[]).await;
+    for begin in [&b""[..], b"PRI * HT"] {
+        let mut silent = TcpStream::connect(house.address).await.unwrap();
+        silent.write_all(begin).await.unwrap();
+        let mut rest = Vec::new();
+        within("letting go", silent.read_to_end(&mut rest)).await.unwrap();
+        assert_eq!(rest, b"");
+    }
+}
+
+#[tokio::test]
+async fn a_query_whose_client_hangs_up_is_on_record() {
+    let house = house(&[]).await;
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    let body = json!({"sql": endless});
+    let request = house.client.post(house.url("/v1/run")).json(&body).timeout(Duration::from_millis(500));
+    assert!(request.send().await.is_err());
+    within("the line", async {
+        while !house.audited().iter().any(|line| line["action"] == "run" && line["outcome"] == "cancelled") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pages_and_roles_of_before_a_change_are_gone_with_it() {
+    let house = house(&[]).await;
+    let ran = body(house.post("/v1/run?page_size=1", json!({"sql": "SELECT name FROM customers"})).await, 200).await;
+    let cursor = ran["cursor"].as_str().unwrap().to_owned();
+    let mut config = Config::default();
+    config.policy.deny_tables = vec!["customers".into()];
+    house.service.change(setup(house.folder.path(), Arc::new(Script::new(["SELECT 1"])), config));
+    assert_eq!(problem(house.get(&format!("/v1/results/{cursor}")).await).await.0, 404);
+}
+
+#[tokio::test]
+async fn l08_a_role_that_is_out_of_date_is_not_left_to_others() {
+    let house = house(&[]).await;
+    let role = |denied: &[&str]| {
+        let mut role = querymend::config::Role::default();
+        role.policy.deny_tables = denied.iter().map(ToString::to_string).collect();
+        let role = Arc::new(role);
+        querymend_server::User { id: Some("bob".into()), role_name: Some("analyst".into()), role }
+    };
+    let query = querymend_server::service::QueryText {
+        sql: "SELECT name FROM customers".into(),
+        ..querymend_server::service::QueryText::default()
+    };
+    for (denied, fine) in [(&[][..], true), (&["customers"][..], false), (&[], true), (&["customers"], false)] {
+        let user = role(denied);
+        let asking = querymend_server::service::Asking { user: &user, request_id: "r", traceparent: None };
+        assert_eq!(house.service.run(&asking, &query, &querymend::Cancel::new()).await.is_ok(), fine, "{denied:?}");
+    }
+}
+
+#[tokio::test]
+async fn long_examples_are_refused() {
+    let house = house(&[]).await;
+    let long = json!({"question": "x".repeat(20_000), "sql": "SELECT 1"});
+    assert_eq!(problem(house.post("/v1/examples", long).await).await.1, "bad_request");
+    let long = json!({"question": "x", "evidence": "x".repeat(20_000)});
+    assert_eq!(problem(house.post("/v1/ask", long).await).await.1, "bad_request");
+}

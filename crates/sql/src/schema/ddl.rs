@@ -25,6 +25,11 @@ pub struct DdlError {
 /// All tables of the text. Statements that create no table are passed over; a `CREATE TABLE` that does not parse is
 /// an error, because a schema with a table missing would call good queries wrong.
 pub(super) fn tables(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlError> {
+    // A chain of operators nests as deep as it is long, and so does whoever walks or drops it.
+    stacker::grow(crate::review::DEEP_STACK, || tables_here(text, dialect))
+}
+
+fn tables_here(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlError> {
     let mut tables: Vec<Table> = Vec::new();
     let mut created = 0;
     for (number, statement) in split_statements(text).into_iter().enumerate() {
@@ -35,6 +40,14 @@ pub(super) fn tables(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlErr
             continue;
         }
         let creates_table = is_create_table(statement);
+        if crate::query::has_long_chain(statement, dialect) {
+            return Err(DdlError {
+                number: number + 1,
+                start: statement.chars().take(40).collect(),
+                dialect: dialect.name,
+                reason: "too many words and operators follow each other in one expression".into(),
+            });
+        }
         match Parser::new(dialect.grammar).try_with_sql(statement).and_then(|mut p| p.parse_statements()) {
             Ok(parsed) => parsed.into_iter().for_each(|mut s| {
                 if dialect.names == NameCase::LowerUnlessQuoted {
