@@ -86,15 +86,15 @@ impl Shelf for Postgres {
             let (id, at, version) = (&talk.conversation.id, talk.at as i64, talk.version as i64);
             let first = "INSERT INTO querymend_talks (id, owner, database, at, version, conversation)
                          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING RETURNING id";
-            let next = "UPDATE querymend_talks SET at = $4, version = $5, conversation = $6
-                        WHERE id = $1 AND owner = $2 AND database = $3 AND version = $5 - 1 RETURNING id";
+            let next = "UPDATE querymend_talks SET at = $4, version = $5::bigint, conversation = $6
+                        WHERE id = $1 AND owner = $2 AND database = $3 AND version = $5::bigint - 1 RETURNING id";
             let sql = if version == 1 { first } else { next };
             let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
                 &[id, &talk.user, &talk.database, &at, &version, &conversation];
             let kept = self.pool.ask(sql, values, Twice::Not).await.map_err(memory_problem)?;
             if version == 1 {
                 let many = "DELETE FROM querymend_talks WHERE owner = $1 AND id <> $4 AND (at < $2 OR id IN
-                            (SELECT id FROM querymend_talks WHERE owner = $1 ORDER BY at DESC OFFSET $3))";
+                            (SELECT id FROM querymend_talks WHERE owner = $1 ORDER BY at DESC, id DESC OFFSET $3))";
                 let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
                     &[&talk.user, &self.oldest(), &self.talks, id];
                 self.pool.ask(many, values, Twice::Same).await.map_err(memory_problem)?;
