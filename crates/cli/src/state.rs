@@ -16,6 +16,13 @@ pub fn folder() -> Option<PathBuf> {
     absolute("XDG_STATE_HOME").or_else(home).map(|state| state.join("querymend"))
 }
 
+/// `$XDG_CACHE_HOME/querymend`, or `~/.cache/querymend`: what can be fetched again.
+pub fn cache() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || absolute("HOME").map(|home| home.join(".cache"));
+    absolute("XDG_CACHE_HOME").or_else(home).map(|cache| cache.join("querymend"))
+}
+
 /// A file in the state folder that only its owner may read; it is made if it is not there.
 pub fn private(name: &str) -> Option<PathBuf> {
     let folder = folder()?;

@@ -449,6 +449,26 @@ pub struct Metadata {
     pub guardrails_checked: u32,
 }
 
+/// A program over plain rows, for whoever asked to run where it can do no harm. It was written by a model and has not been run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Program {
+    /// The rows that it needs.
+    pub tables: Vec<Plain>,
+    /// Python with pandas, which leaves its answer in `result`.
+    pub code: String,
+}
+
+/// A whole table, as a program knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Plain {
+    /// The variable that holds its rows.
+    pub name: String,
+    /// The table.
+    pub table: String,
+    /// The query that fetches its rows.
+    pub sql: String,
+}
+
 /// How a question ended, with everything that led there.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
@@ -494,6 +514,9 @@ pub struct Answer {
     pub choices: Vec<String>,
     /// The rows come from plain SELECTs that were analysed here.
     pub fallback: bool,
+    /// What can be computed where the question came from, since no query answered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<Program>,
     /// Why there is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,

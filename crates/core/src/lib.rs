@@ -43,6 +43,7 @@ pub mod run;
 mod session;
 mod store;
 pub mod strategies;
+pub mod suggest;
 mod telemetry;
 mod trace;
 mod trouble;

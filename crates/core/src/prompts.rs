@@ -101,6 +101,15 @@ pub fn analyse(schema: &str, evidence: Option<&str>, question: &str) -> Vec<Mess
     )
 }
 
+/// A program over rows that are fetched where it runs.
+pub fn program(tables: &str, evidence: Option<&str>, question: &str) -> Vec<Message> {
+    let evidence = paragraph(evidence.unwrap_or(""));
+    conversation(
+        include_str!("prompts/program.md"),
+        &[("tables", tables), ("evidence", &evidence), ("question", question)],
+    )
+}
+
 /// The rows in words.
 pub fn summarise(question: &str, rows: &str) -> Vec<Message> {
     conversation(include_str!("prompts/summarise.md"), &[("question", question), ("rows", rows)])

@@ -6,9 +6,11 @@
 //!              ↑        └ faults → Mend ─ mended ──↗   └ refused → Mend, once
 //!              └───────────── retry ←─ not mended ←────────┘
 //!                              └ attempts spent → Fetch → Complete → Execute, once, over plain rows
+//!                                              (or Complete → Done: a program that whoever asks runs over them)
 //! ```
 
 mod finish;
+mod hand_over;
 mod recall;
 mod settle;
 mod steps;
@@ -26,7 +28,7 @@ use querymend_sql::schema::Schema;
 use querymend_sql::{Applied, Approved, Dialect, EngineError, Finding, Policy, Repair, Rows, Shape, Stated, Without};
 
 use crate::context::Tables;
-use crate::event::{Answer, Attempt, Correction, Cost, Event, Problem, Stop};
+use crate::event::{Answer, Attempt, Correction, Cost, Event, Problem, Program, Stop};
 use crate::guard::Budget;
 use crate::memory::Recalled;
 use crate::prompts::Variant;
@@ -46,6 +48,8 @@ pub struct Ask {
     pub turn: u32,
     /// A model is asked, even if the same question was answered before.
     pub fresh: bool,
+    /// Whoever asks computes for themselves: once the attempts are spent, they are handed a program and the queries whose rows it needs.
+    pub hand_over: bool,
     /// By which the run is found again; a new name, if none is given.
     pub trace_id: Option<String>,
     /// What servers that are asked on the way are told about the trace that this belongs to (W3C `traceparent`).
@@ -184,6 +188,8 @@ enum Purpose {
     Draft,
     Chat,
     Analysis,
+    /// A program that runs where the question came from.
+    Program,
 }
 
 /// One question on its way to an answer.
@@ -230,6 +236,8 @@ pub struct Run {
     /// The rows of the answer, while that is looked into.
     found: Option<Rows>,
     fell_back: Option<Stop>,
+    /// What is handed over instead of an answer.
+    analysis: Option<Program>,
     cost: Cost,
     counts: Counts,
     now: Duration,
@@ -294,6 +302,7 @@ impl Run {
             narrow: None,
             found: None,
             fell_back: None,
+            analysis: None,
             cost: Cost::default(),
             counts: Counts::default(),
             now: Duration::ZERO,

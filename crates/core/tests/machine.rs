@@ -40,6 +40,8 @@ const DRAFTS: &[&str] = &[
     "SELECT count(*) FROM orders WHERE status = 'closed'",
     "SELECT name FROM customers WHERE city = 'Atlantis'",
     "SELECT * FROM reviews",
+    // A program, for what is handed over.
+    "```python\nresult = len(orders)\n```",
     // Mended by rules.
     "SELECT id, price FROM products WHERE category = 'Electronics'",
     "SELECT nme FROM custmers",
@@ -142,6 +144,8 @@ struct World {
     fallback: bool,
     ask_user: bool,
     denied: bool,
+    /// Whoever asks computes for themselves.
+    hand_over: bool,
     /// Outcomes that nobody asked for are fed between the others.
     strays: bool,
 }
@@ -212,13 +216,13 @@ fn world() -> impl Strategy<Value = World> {
     );
     let remembered = || prop_oneof![2 => Just(None), 1 => select(DRAFTS).prop_map(Some)];
     let mostly = || prop_oneof![4 => Just(true), 1 => Just(false)];
-    let flags = (mostly(), mostly(), mostly(), any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = (mostly(), mostly(), mostly(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let more = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(select(DRAFTS), 1..4)];
     let remembers = (remembered(), remembered(), more);
     (fates, bounds, flags, remembers).prop_map(|(fates, bounds, flags, remembers)| {
         let (question, gathers, says, mends, runs, looks, absent, fetches) = fates;
         let (step_ms, max_attempts, max_tokens, max_time_ms, rules) = bounds;
-        let (correction, preflight, fallback, ask_user, denied, strays) = flags;
+        let (correction, preflight, fallback, ask_user, denied, strays, hand_over) = flags;
         World {
             question,
             gathers,
@@ -240,6 +244,7 @@ fn world() -> impl Strategy<Value = World> {
             fallback,
             ask_user,
             denied,
+            hand_over,
             strays,
         }
     })
@@ -330,7 +335,7 @@ struct Log {
 /// Plays the run to its end, and checks what must hold at each step.
 fn play(world: &World) -> Result<Log, TestCaseError> {
     let settings = world.settings();
-    let ask = Ask { question: world.question.into(), ..Ask::default() };
+    let ask = Ask { question: world.question.into(), hand_over: world.hand_over, ..Ask::default() };
     let mut run = Run::new(ask, settings.clone());
     let mut log = Log {
         events: run.events(),
@@ -483,6 +488,7 @@ fn plain() -> World {
         fallback: true,
         ask_user: false,
         denied: false,
+        hand_over: false,
         strays: false,
     }
 }
@@ -651,6 +657,15 @@ fn check(world: &World, log: &Log) -> Result<(), TestCaseError> {
     prop_assert_eq!(answer.metadata.total_duration_ms, log.elapsed.as_secs_f64() * 1e3);
     prop_assert!(answer.stop != Stop::TimeSpent || log.elapsed.as_millis() as u64 >= world.max_time_ms);
     prop_assert!(!answer.fallback || fell_back == 1);
+    // What is handed over is fetched by others, once, and is no answer.
+    prop_assert!(!world.hand_over || (log.fetches == 0 && !answer.fallback));
+    if let Some(program) = &answer.analysis {
+        prop_assert!(world.hand_over && fell_back == 1 && answer.status != Status::Answered);
+        prop_assert!(program.code.contains("result") && !program.tables.is_empty());
+        for table in &program.tables {
+            harmless(&table.sql, &world.settings().policy)?;
+        }
+    }
     prop_assert_eq!(answer.problem.is_some(), !matches!(answer.status, Status::Answered | Status::Chat));
     prop_assert_eq!(answer.status == Status::Answered, answer.stop == Stop::Answered);
     if answer.status == Status::Answered {
@@ -681,12 +696,13 @@ proptest! {
 #[test]
 fn q02_chance_comes_upon_every_end() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let (mut stops, mut fallbacks) = (HashMap::new(), 0);
+    let (mut stops, mut fallbacks, mut programs) = (HashMap::new(), 0, 0);
     for _ in 0..4_000 {
         let world = world().new_tree(&mut runner).unwrap().current();
         let log = play(&world).unwrap();
         *stops.entry(log.answer.stop).or_insert(0) += 1;
         fallbacks += u32::from(log.answer.fallback);
+        programs += u32::from(log.answer.analysis.is_some());
     }
     for stop in [
         Stop::Answered,
@@ -706,5 +722,5 @@ fn q02_chance_comes_upon_every_end() {
     ] {
         assert!(stops.contains_key(&stop), "{stop:?} of {stops:?}");
     }
-    assert!(fallbacks > 0);
+    assert!(fallbacks > 0 && programs > 0, "{fallbacks}, {programs}");
 }

@@ -4,8 +4,10 @@ mod ask;
 mod body;
 mod caller;
 mod idempotency;
+mod look;
 mod manage;
 mod openapi;
+mod page;
 mod problem;
 mod rows;
 mod sql;
@@ -35,7 +37,7 @@ use self::manage::{Begin, Reset, SessionTold};
 pub use self::problem::Refused;
 use self::rows::RanTold;
 pub(crate) use self::rows::csv;
-use crate::service::{Listed, NewExample, QueryText, Question, Service};
+use crate::service::{Judged, Listed, NewExample, Opinion, Past, QueryText, Question, Service};
 
 /// A route of the API.
 pub struct Route {
@@ -201,6 +203,16 @@ pub static ROUTES: &[Route] = &[
     },
     Route {
         method: Method::POST,
+        path: "/v1/examples/{id}/verdict",
+        summary: "Say whether an example is right",
+        query: &[DATABASE],
+        takes: Some(|g| g.subschema_for::<Opinion>()),
+        gives: (StatusCode::NO_CONTENT, None),
+        open: false,
+        handler: || post(look::judge_example),
+    },
+    Route {
+        method: Method::POST,
         path: "/v1/sessions",
         summary: "Begin a conversation",
         query: &[],
@@ -248,6 +260,66 @@ pub static ROUTES: &[Route] = &[
         gives: (StatusCode::OK, Some(|g| g.subschema_for::<Vec<Value>>())),
         open: false,
         handler: || get(manage::trace),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/traces",
+        summary: "One's newest questions in short; with `all`, everybody's, for those whose role administers",
+        query: &[("limit", "the most that are listed"), ("all", "everybody's")],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Vec<Past>>())),
+        open: false,
+        handler: || get(look::past),
+    },
+    Route {
+        method: Method::POST,
+        path: "/v1/traces/{id}/verdict",
+        summary: "Say whether an answer was right: a right one is kept as an example, a wrong one is not answered so again",
+        query: &[],
+        takes: Some(|g| g.subschema_for::<Opinion>()),
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Judged>())),
+        open: false,
+        handler: || post(look::judge),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/rules",
+        summary: "What the critic looks for",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Vec<look::RuleTold>>())),
+        open: false,
+        handler: || get(look::rules),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/rules/{code}",
+        summary: "All about a rule of the critic",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<look::RuleTold>())),
+        open: false,
+        handler: || get(look::rule),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/me",
+        summary: "Who asks, as the server sees them",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<look::Me>())),
+        open: false,
+        handler: || get(look::me),
+    },
+    Route {
+        method: Method::GET,
+        path: "/v1/suggestions",
+        summary: "Questions that a database can be asked",
+        query: &[DATABASE],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Vec<String>>())),
+        open: false,
+        handler: || get(look::suggestions),
     },
     Route {
         method: Method::GET,
@@ -318,7 +390,8 @@ pub fn router(service: Arc<Service>) -> Router {
         router = router.route(route.path, (route.handler)());
     }
     router
-        .fallback(|| async { Refused::from(Problem::new(ProblemCode::NotFound, "there is nothing at this address")) })
+        .route("/pyodide/{file}", get(page::pyodide))
+        .fallback(page::serve)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             Refused::from(Problem::new(ProblemCode::Internal, "something went wrong here")).into_response()

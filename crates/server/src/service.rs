@@ -1,9 +1,12 @@
 //! What all faces ask: questions, queries, tables, examples, conversations, past runs. Who asks is known by now; what they may do is
 //! decided here, and what was done is written down here.
 
+mod past;
 mod tables;
+mod teach;
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -29,7 +32,9 @@ use crate::results::Results;
 use crate::shelf::{Shelf, Talk};
 use crate::user::{Credentials, Gate, User};
 
+pub use self::past::Past;
 pub use self::tables::Tables;
+pub use self::teach::{Judged, Opinion};
 
 /// The longest question, in bytes.
 const LONGEST_QUESTION: usize = 16 << 10;
@@ -39,6 +44,8 @@ const LONGEST_WORD: usize = 1_000;
 const LONGEST_SQL: usize = 64 << 10;
 /// Examples that are listed at a time.
 const MOST_EXAMPLES: usize = 200;
+/// Past runs that are listed at a time.
+const MOST_PAST: usize = 200;
 
 /// What a service is made of. All of it but the shelf and the audit log can be changed while it runs.
 pub struct Setup {
@@ -96,6 +103,20 @@ pub struct Question {
     /// The rows are also put into words.
     #[serde(default)]
     pub summary: bool,
+    /// Where a last analysis runs, once no query could be found.
+    #[serde(default)]
+    pub analysis: Analysing,
+}
+
+/// Where the analysis of plain rows runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Analysing {
+    /// On the server, as one more query.
+    #[default]
+    Here,
+    /// Where the question came from: the answer has a program and the queries whose rows it needs.
+    Browser,
 }
 
 /// A query.
@@ -261,6 +282,11 @@ impl Service {
         self.state().config.server.limits.body_bytes
     }
 
+    /// Where the files lie that the page computes with.
+    pub fn pyodide(&self) -> Option<PathBuf> {
+        self.state().config.server.pyodide.clone()
+    }
+
     /// Whether users are told apart.
     pub fn signs_in(&self) -> bool {
         self.state().gate.asks()
@@ -325,6 +351,15 @@ impl Service {
         let traceparent = own.or_else(|| asking.traceparent.map(str::to_owned));
         let mut events: Vec<Event> = Vec::new();
         let mut hear = |event: &Event| {
+            // Where the database is, clients need not know; by which name they ask it, they do.
+            let named = match event.clone() {
+                Event::Started { trace_id, question, model, dialect, max_attempts, .. } => {
+                    let database = desk.name.clone();
+                    Some(Event::Started { trace_id, question, database, model, dialect, max_attempts })
+                }
+                _ => None,
+            };
+            let event = named.as_ref().unwrap_or(event);
             hearings.iter_mut().for_each(|hearing| hearing.hear(event));
             tell(event);
             if !matches!(event, Event::Text { .. } | Event::Finished { .. }) {
@@ -335,6 +370,7 @@ impl Service {
             question: asked.question.clone(),
             evidence: asked.evidence.clone(),
             fresh: asked.fresh,
+            hand_over: asked.analysis == Analysing::Browser,
             trace_id: Some(trace_id.clone()),
             traceparent,
             ..Ask::default()
@@ -502,10 +538,32 @@ impl Service {
         events.ok_or_else(|| Problem::new(ProblemCode::NotFound, "there is no such trace"))
     }
 
+    /// The newest past runs of this user, or of all where that is asked and the user administers.
+    pub async fn past(&self, user: &User, all: bool, most: usize) -> Result<Vec<Past>, Problem> {
+        if all {
+            administers(user)?;
+        }
+        let whose = (!all).then(|| user.name());
+        self.shelf.past(whose, most.min(MOST_PAST)).await
+    }
+
+    /// What a person who does not know the database could ask.
+    pub async fn suggestions(&self, user: &User, database: Option<&str>) -> Result<Vec<String>, Problem> {
+        Ok(querymend::suggest::questions(&*self.schema(user, database).await?))
+    }
+
+    /// The model that is asked.
+    pub fn model_name(&self) -> String {
+        self.state().model.name().to_owned()
+    }
+
+    fn store(&self) -> Result<Arc<dyn ExampleStore>, Problem> {
+        self.state().store.clone().ok_or_else(no_examples)
+    }
+
     fn memory(&self, user: &User, database: Option<&str>) -> Result<Memory, Problem> {
         let desk = self.desk(user, database)?;
-        let none = || Problem::new(ProblemCode::NotFound, "this server keeps no examples").hint("set `memory.store`");
-        desk.querymend.memory().cloned().ok_or_else(none)
+        desk.querymend.memory().cloned().ok_or_else(no_examples)
     }
 
     /// Examples of a database that a user may see: their own, and those that all share.
@@ -551,8 +609,8 @@ impl Service {
         example.ok_or_else(|| Problem::new(ProblemCode::Internal, "the example was not kept"))
     }
 
-    /// Forgets an example.
-    pub async fn remove_example(&self, asking: &Asking<'_>, database: Option<&str>, id: &str) -> Result<(), Problem> {
+    /// An example that this user may change.
+    async fn changeable(&self, asking: &Asking<'_>, database: Option<&str>, id: &str) -> Result<Example, Problem> {
         let memory = self.memory(asking.user, database)?;
         let none = || Problem::new(ProblemCode::NotFound, "there is no such example");
         let example = memory.store().get(id).await.map_err(memory_problem)?.ok_or_else(none)?;
@@ -568,7 +626,13 @@ impl Service {
                 });
             }
         }
-        memory.store().remove(&[id]).await.map_err(memory_problem)?;
+        Ok(example)
+    }
+
+    /// Forgets an example.
+    pub async fn remove_example(&self, asking: &Asking<'_>, database: Option<&str>, id: &str) -> Result<(), Problem> {
+        let example = self.changeable(asking, database, id).await?;
+        self.store()?.remove(&[id]).await.map_err(memory_problem)?;
         let line = Line { question: Some(&example.question), ..line(asking, "example", &example.database, "removed") };
         self.audit.write(&line).await
     }
@@ -628,6 +692,10 @@ fn may_ask(user: &User, database: &str) -> bool {
 
 fn administers(user: &User) -> Result<(), Problem> {
     if user.role.administer { Ok(()) } else { Err(Problem::new(ProblemCode::Forbidden, "your role may not do this")) }
+}
+
+fn no_examples() -> Problem {
+    Problem::new(ProblemCode::NotFound, "this server keeps no examples").hint("set `memory.store`")
 }
 
 /// What clients are told where a store cannot be asked.

@@ -9,6 +9,8 @@ use querymend::{Conversation, Event, Problem};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::service::Past;
+
 pub use here::Here;
 pub use postgres::Postgres;
 
@@ -52,4 +54,7 @@ pub trait Shelf: Send + Sync {
 
     /// The events of a run of this user.
     fn run<'a>(&'a self, user: &'a str, id: &'a str) -> Kept<'a, Option<Vec<Value>>>;
+
+    /// The newest past runs in short, of one user or of all.
+    fn past<'a>(&'a self, user: Option<&'a str>, most: usize) -> Kept<'a, Vec<Past>>;
 }

@@ -38,7 +38,7 @@ async fn a01_every_route_asks_who_it_is_and_says_the_same_to_all_strangers() {
     let late = signed(&with("ann", json!({"exp": 1})));
     let mut bodies = std::collections::HashSet::new();
     for route in querymend_server::http::ROUTES {
-        let path = route.path.replace("{id}", "1").replace("{cursor}", "1");
+        let path = route.path.replace("{id}", "1").replace("{cursor}", "1").replace("{code}", "no-sql");
         for authorization in [None, Some("Bearer x.y.z".to_owned()), Some(format!("Bearer {late}"))] {
             let mut request = server.request(route.method.clone(), &path);
             if let Some(authorization) = &authorization {

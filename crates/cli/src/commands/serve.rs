@@ -62,6 +62,9 @@ pub struct Serve {
     /// File that gets a line for every query that ran
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
+    /// Folder with what the page computes with in the browser [default: pyodide in the cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub pyodide: Option<PathBuf>,
     /// How the log on stderr is written
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -96,6 +99,14 @@ impl Serve {
         if let Some(audit) = &self.audit {
             config.server.audit = Some(audit.clone());
         }
+        if let Some(folder) = &self.pyodide {
+            if !folder.join("pyodide-lock.json").is_file() {
+                let failure = Failure::new(format!("{} has no Pyodide in it", folder.display()));
+                return Err(failure.hint("scripts/pyodide.sh DIR fetches it"));
+            }
+            config.server.pyodide = Some(folder.clone());
+        }
+        config.server.pyodide = config.server.pyodide.or_else(|| Some(state::cache()?.join("pyodide")));
         Ok(config)
     }
 

@@ -30,6 +30,8 @@ pub struct ServerSection {
     pub audit: Option<PathBuf>,
     /// A collector that gets traces and metrics, such as `http://127.0.0.1:4318`.
     pub otlp: Option<String>,
+    /// A folder with the files that the page computes with in the browser (Pyodide).
+    pub pyodide: Option<PathBuf>,
 }
 
 impl Default for ServerSection {
@@ -43,6 +45,7 @@ impl Default for ServerSection {
             limits: ServerLimits::default(),
             audit: None,
             otlp: None,
+            pyodide: None,
         }
     }
 }
@@ -55,7 +58,7 @@ impl ServerSection {
             None => (None, None),
         };
         let of_tokens = jwt.into_iter().flat_map(|jwt| [jwt.key_file.as_mut(), jwt.jwks_file.as_mut()]);
-        of_tokens.chain([keys, self.audit.as_mut()]).flatten()
+        of_tokens.chain([keys, self.audit.as_mut(), self.pyodide.as_mut()]).flatten()
     }
 
     /// What is wrong only by its meaning, or together with another field.

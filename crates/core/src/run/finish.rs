@@ -147,6 +147,7 @@ impl Run {
             remembered: self.remembered.clone().filter(|_| status == Status::Answered),
             choices: Vec::new(),
             fallback: self.fell_back.is_some() && status == Status::Answered,
+            analysis: self.analysis.clone().filter(|analysis| !analysis.code.is_empty()),
             problem: None,
             metadata: Metadata {
                 turns: self.ask.turn + 1,

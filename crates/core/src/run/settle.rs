@@ -202,6 +202,9 @@ impl Run {
         if tables.is_empty() || !self.settings.correction {
             return self.give_up(stop);
         }
+        if self.ask.hand_over {
+            return self.hand_over(tables, stop);
+        }
         self.fell_back = Some(stop);
         self.events.push(Event::FellBack { tables: tables.iter().map(|(name, _)| name.clone()).collect() });
         self.step = Step::Fetch(tables);

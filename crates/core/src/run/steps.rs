@@ -117,7 +117,7 @@ impl Run {
             return self.give_up(stop);
         }
         self.stage(Stage::Generation);
-        let sql = !matches!(self.purpose, Purpose::Chat);
+        let sql = !matches!(self.purpose, Purpose::Chat | Purpose::Program);
         // Only the first draft is weighed: what is told of a fault has one answer.
         let more = if self.purpose == Purpose::Draft && self.attempts.is_empty() { self.settings.more } else { 0 };
         let (messages, temperature) = (self.conversation.clone(), self.settings.temperature);
@@ -135,6 +135,9 @@ impl Run {
             {
                 return self.give_up(Stop::TimeSpent);
             }
+            Err(Hindrance::Cancelled) => return self.hindered(Hindrance::Cancelled),
+            // It was only asked for a last way.
+            Err(_) if self.purpose == Purpose::Program => return self.programmed(""),
             Err(Hindrance::TooLong(problem)) => return self.pack_harder(problem),
             Err(hindrance) => return self.hindered(hindrance),
         };
@@ -143,6 +146,7 @@ impl Run {
         self.events.push(Event::Drafted { attempt: self.attempt, text, usage: draft.cost });
         match self.purpose {
             Purpose::Chat => self.talked(&draft.text),
+            Purpose::Program => self.programmed(&draft.text),
             Purpose::Draft if !draft.more.is_empty() && self.settings.correction => self.weigh(draft),
             Purpose::Recall | Purpose::Draft | Purpose::Analysis => self.settle(draft.text),
         }

@@ -37,6 +37,7 @@ pub(crate) fn answered(sql: &str) -> Answer {
         corrections: vec![],
         choices: vec![],
         fallback: false,
+        analysis: None,
         problem: None,
         metadata: Metadata { llm_calls: 1, total_duration_ms: 500.0, ..Metadata::default() },
         cost: Cost { input_tokens: 100, output_tokens: 20, usd: None },

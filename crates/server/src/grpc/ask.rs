@@ -24,6 +24,7 @@ fn question(request: AskRequest) -> Question {
         session_id: given(request.session_id),
         fresh: request.fresh,
         summary: request.summary,
+        ..Question::default()
     }
 }
 

@@ -26,7 +26,7 @@ use crate::shelf::Talk;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Of {
-    database: Option<String>,
+    pub database: Option<String>,
 }
 
 /// What is looked for, and where.

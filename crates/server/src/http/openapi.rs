@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use querymend::Event;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
@@ -27,12 +28,14 @@ pub fn description() -> Value {
     let mut taken = SchemaSettings::draft2020_12().with(settings).for_deserialize().into_generator();
     let mut given = SchemaSettings::draft2020_12().with(settings).for_serialize().into_generator();
     let problem = given.subschema_for::<Told>().to_value();
+    // What a stream is made of, for those who make types of this.
+    let event = given.subschema_for::<Event>().to_value();
     let mut paths: Map<String, Value> = Map::new();
     for route in ROUTES {
         let takes = route.takes.map(|shape| shape(&mut taken).to_value());
         let gives = route.gives.1.map(|shape| shape(&mut given).to_value());
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
-        path[route.method.as_str().to_lowercase()] = operation(route, takes, gives, &problem);
+        path[route.method.as_str().to_lowercase()] = operation(route, takes, gives, &problem, &event);
     }
     let mut schemas = given.take_definitions(true);
     schemas.extend(taken.take_definitions(true));
@@ -56,7 +59,7 @@ pub fn description() -> Value {
     })
 }
 
-fn operation(route: &Route, takes: Option<Value>, gives: Option<Value>, problem: &Value) -> Value {
+fn operation(route: &Route, takes: Option<Value>, gives: Option<Value>, problem: &Value, event: &Value) -> Value {
     let in_path = route
         .path
         .split('{')
@@ -64,8 +67,12 @@ fn operation(route: &Route, takes: Option<Value>, gives: Option<Value>, problem:
         .filter_map(|rest| rest.split_once('}'))
         .map(|(name, _)| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
     let in_query = route.query.iter().map(|(name, about)| {
-        let kind =
-            if *name == "page_size" { json!({"type": "integer", "minimum": 1}) } else { json!({"type": "string"}) };
+        let kind = match *name {
+            "page_size" => json!({"type": "integer", "minimum": 1}),
+            "limit" => json!({"type": "integer", "minimum": 0}),
+            "all" => json!({"type": "boolean"}),
+            _ => json!({"type": "string"}),
+        };
         json!({"name": name, "in": "query", "required": *name == "word", "description": about, "schema": kind})
     });
     let parameters: Vec<Value> = in_path.chain(in_query).collect();
@@ -75,7 +82,7 @@ fn operation(route: &Route, takes: Option<Value>, gives: Option<Value>, problem:
         let mut content = json!({"application/json": {"schema": shape}});
         match route.path {
             "/v1/ask" => {
-                content["text/event-stream"] = json!({"schema": {"type": "string"}});
+                content["text/event-stream"] = json!({"schema": event});
                 content["text/csv"] = json!({"schema": {"type": "string"}});
             }
             "/metrics" => content = json!({"text/plain": {"schema": {"type": "string"}}}),

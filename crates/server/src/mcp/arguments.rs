@@ -26,8 +26,7 @@ impl Ask {
             database: self.database,
             evidence: self.evidence,
             session_id,
-            fresh: false,
-            summary: false,
+            ..Question::default()
         }
     }
 }

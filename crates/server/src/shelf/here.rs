@@ -10,7 +10,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 use super::{Kept, Shelf, Talk};
-use crate::service::now;
+use crate::service::{Past, now};
 
 /// Conversations of all users together.
 const MOST: usize = 20_000;
@@ -44,6 +44,27 @@ impl Here {
         let folder = if user.is_empty() { folder.clone() } else { folder.join(folder_of(user)) };
         Some(Traces::new(folder, *keep))
     }
+
+    /// The runs of all users.
+    fn all_runs(&self) -> Vec<(String, Traces)> {
+        let Some((folder, keep)) = &self.runs else { return Vec::new() };
+        let mut all = vec![(String::new(), Traces::new(folder.clone(), *keep))];
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let user = entry.file_name().to_str().and_then(user_of);
+            all.extend(user.map(|user| (user, Traces::new(entry.path(), *keep))));
+        }
+        all
+    }
+}
+
+/// The user of a folder: whose name was too long to be the folder's is not known by it.
+fn user_of(folder: &str) -> Option<String> {
+    let Some(digits) = folder.strip_prefix("user-") else {
+        return folder.strip_prefix("users-").map(|sum| format!("({})", &sum[..sum.len().min(8)]));
+    };
+    let bytes: Option<Vec<u8>> =
+        (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok()).collect();
+    String::from_utf8(bytes?).ok()
 }
 
 /// A name of a folder for each user and no other. A long one would not fit into the name of a file; its sum does.
@@ -131,6 +152,29 @@ impl Shelf for Here {
             traces.read(id).map_err(|error| unwritable(&error))
         })
     }
+
+    fn past<'a>(&'a self, user: Option<&'a str>, most: usize) -> Kept<'a, Vec<Past>> {
+        Box::pin(async move {
+            let folders = match user {
+                Some(user) => self.runs(user).map(|traces| (user.to_owned(), traces)).into_iter().collect(),
+                None => self.all_runs(),
+            };
+            let mut runs: Vec<(String, String, &Traces)> = Vec::new();
+            for (user, traces) in &folders {
+                let ids = traces.ids().map_err(|error| unwritable(&error))?;
+                // Ids sort by time: of each user no more than so many can be among the newest.
+                runs.extend(ids.into_iter().rev().take(most).map(|id| (id, user.clone(), traces)));
+            }
+            runs.sort_by(|one, other| other.0.cmp(&one.0));
+            let mut past = Vec::new();
+            for (id, user, traces) in runs.into_iter().take(most) {
+                // One that was let go of meanwhile is not listed.
+                let events = traces.read(&id).ok().flatten().unwrap_or_default();
+                past.extend(Past::of(&id, &user, &events));
+            }
+            Ok(past)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -144,5 +188,8 @@ mod tests {
         let folders: std::collections::HashSet<String> = names.iter().map(|name| folder_of(name)).collect();
         assert_eq!(folders.len(), names.len());
         assert!(folders.iter().all(|name| name.len() < 200 && !name.contains(['/', '.'])));
+        assert_eq!(user_of(&folder_of("../ann")).as_deref(), Some("../ann"));
+        assert_eq!(user_of(&folder_of(&long)).map(|name| name.len()), Some(10));
+        assert_eq!((user_of("user-zz"), user_of("user-6"), user_of("other")), (None, None, None));
     }
 }

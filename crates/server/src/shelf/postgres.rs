@@ -7,7 +7,7 @@ use querymend_memory::{Pool, Twice};
 use serde_json::Value;
 
 use super::{Kept, Shelf, Talk};
-use crate::service::{memory_problem, now};
+use crate::service::{Past, memory_problem, now};
 
 /// What is made if it is not there. Two that begin at once wait for each other.
 const TABLES: &str = "
@@ -150,6 +150,23 @@ impl Shelf for Postgres {
             let lines: String = row.try_get(0).map_err(unreadable)?;
             let events: Result<Vec<Value>, _> = lines.lines().map(serde_json::from_str).collect();
             events.map(Some).map_err(unreadable)
+        })
+    }
+
+    fn past<'a>(&'a self, user: Option<&'a str>, most: usize) -> Kept<'a, Vec<Past>> {
+        Box::pin(async move {
+            let sql = "SELECT id, owner, events FROM querymend_runs WHERE $1::text IS NULL OR owner = $1
+                       ORDER BY at DESC, id DESC LIMIT $2";
+            let most = most as i64;
+            let rows = self.pool.ask(sql, &[&user, &most], Twice::Same).await.map_err(memory_problem)?;
+            let mut past = Vec::new();
+            for row in &rows {
+                let text = |at: usize| row.try_get::<_, String>(at).map_err(unreadable);
+                let (id, owner, lines) = (text(0)?, text(1)?, text(2)?);
+                let events: Vec<Value> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+                past.extend(Past::of(&id, &owner, &events));
+            }
+            Ok(past)
         })
     }
 }

@@ -3,6 +3,7 @@
 
 mod explored;
 mod house;
+mod page;
 mod problems;
 mod questions;
 mod sessions;
