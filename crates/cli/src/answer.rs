@@ -105,7 +105,7 @@ fn trouble(answer: &Answer, out: &Out) {
         out.say("which of these is meant?");
         answer.choices.iter().for_each(|choice| out.say(&format!("  {}", one_line(choice))));
     }
-    out.error(&Failure { what, hint });
+    out.error(&Failure { hint, ..Failure::new(what) });
 }
 
 fn attempts(count: usize) -> String {

@@ -53,7 +53,7 @@ pub fn model(asking: &Asking, unnamed: &Unnamed, config: &Config, out: &Out) -> 
 /// Pulls a model and says how it is named.
 fn pulled(name: &str, providers: &Providers, out: &Out) -> Result<String, Failure> {
     if fetch(providers.catalogue.get(name)?, &cache()?, out)?.is_none() {
-        return Err(Failure::new(format!("there is no model yet: the pull of {name} was stopped")));
+        return Err(Failure::stopped(format!("there is no model yet: the pull of {name} was stopped")));
     }
     out.note(&format!("note: no model is named; local:{name} is asked, because it was pulled just now"));
     Ok(format!("local:{name}"))

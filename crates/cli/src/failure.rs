@@ -9,12 +9,19 @@ pub struct Failure {
     pub what: String,
     /// What can be done about it.
     pub hint: Option<String>,
+    /// How the command ends for it.
+    pub exit: Exit,
 }
 
 impl Failure {
     /// A failure that does not yet say what to do about it.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: None }
+        Self { what: what.into(), hint: None, exit: Exit::Failed }
+    }
+
+    /// The user stopped it before it could be done.
+    pub fn stopped(what: impl Into<String>) -> Self {
+        Self { exit: Exit::Interrupted, ..Self::new(what) }
     }
 
     /// Adds what to do about it.
@@ -27,7 +34,7 @@ impl Failure {
 
 impl From<querymend_engine::Error> for Failure {
     fn from(error: querymend_engine::Error) -> Self {
-        Self { what: error.to_string(), hint: error.hint().map(str::to_string) }
+        Self { hint: error.hint().map(str::to_string), ..Self::new(error.to_string()) }
     }
 }
 

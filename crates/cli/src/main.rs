@@ -115,7 +115,7 @@ fn main() -> ExitCode {
     let exit = outcome.and_then(|exit| out.flush().map(|()| exit)).unwrap_or_else(|failure| {
         out.flush().ok();
         out.error(&failure);
-        Exit::Failed
+        failure.exit
     });
     exit.into()
 }

@@ -29,7 +29,7 @@ pub struct Remembering {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure { what: error.to_string(), hint: error.hint().map(str::to_string) }
+        Failure { hint: error.hint().map(str::to_string), ..Failure::new(error.to_string()) }
     }
 }
 

@@ -81,7 +81,7 @@ impl From<ConfigError> for Failure {
 
 impl From<querymend_model::Error> for Failure {
     fn from(error: querymend_model::Error) -> Self {
-        Failure { what: error.to_string(), hint: error.hint().map(str::to_string) }
+        Failure { hint: error.hint().map(str::to_string), ..Failure::new(error.to_string()) }
     }
 }
 

@@ -142,7 +142,7 @@ async fn listen(
         Some(address) => {
             let keep = config.trace.keep as usize;
             let shelf = Postgres::open(&address, limits.sessions, limits.session_age, keep).await;
-            Arc::new(shelf.map_err(|problem| Failure { what: problem.message, hint: problem.hint })?)
+            Arc::new(shelf.map_err(|problem| Failure { hint: problem.hint, ..Failure::new(problem.message) })?)
         }
         None => Arc::new(Here::new(limits.sessions, limits.session_age, runs)),
     };

@@ -348,6 +348,23 @@ fn f07_without_any_model_the_default_one_is_pulled_if_it_may_be() {
     assert!(nowhere.code == 2 && !nowhere.stderr.contains("pull"), "{}", nowhere.stderr);
 }
 
+#[cfg(unix)]
+#[test]
+fn f07_a_question_whose_model_is_being_pulled_can_be_stopped() {
+    let shop = Shop::new();
+    let last = "tiny_part3-1.0-py3-none-any.whl";
+    shop.index.hold(last);
+    let child = shop.command(&["ask", "--yes", "--db", "shop.db", "How many?"]).spawn().unwrap();
+    shop.wait_for(last);
+    let pressed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(pressed.success());
+    let stopped = ended(child);
+    shop.index.release();
+    assert_eq!(stopped.code, 130, "{}", stopped.stderr);
+    assert!(stopped.stderr.contains("was stopped"), "{}", stopped.stderr);
+    shop.has_nothing();
+}
+
 #[test]
 fn files_that_are_no_models_are_said_to_be() {
     let place = Place::new();
