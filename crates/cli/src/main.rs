@@ -32,7 +32,6 @@ use crate::commands::{
     ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, key, mcp, memory, model, run, schema,
     serve, trace,
 };
-use crate::failure::Exit;
 use crate::out::{Color, Out};
 
 /// Querymend answers questions from databases, mends the SQL on the way, and runs only what cannot do harm

@@ -53,6 +53,15 @@ pub use error::Error;
 pub use limits::{Cancel, Limits};
 pub use open::{KINDS, Kind, open};
 
+/// The connections that an engine has to its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Connections {
+    /// Those that wait for the next query.
+    pub idle: usize,
+    /// Those that are used, or are being made.
+    pub busy: usize,
+}
+
 /// What an engine gives back in time. A box rather than a generic, so that engines can stand behind `dyn Engine`.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
@@ -75,6 +84,11 @@ pub trait Engine: Send + Sync {
 
     /// Whether the database is there and can be read.
     fn test_connection(&self) -> Answer<'_, ()>;
+
+    /// The connections that there are just now, for engines that keep some for the next query.
+    fn connections(&self) -> Option<Connections> {
+        None
+    }
 
     /// Looks the connection over for whoever sets it up: is the database there, do its locks hold against a write that no
     /// critic has seen, could its user write. Nothing is changed by it, also where a lock does not hold.

@@ -24,7 +24,7 @@ use self::lock::Family;
 use self::pool::{Done, Pool, Work, done};
 use self::refusal::Fault;
 use crate::taking::Taking;
-use crate::{Answer, Cancel, Check, Engine, Error, Limits};
+use crate::{Answer, Cancel, Check, Connections, Engine, Error, Limits};
 
 /// A database on a server of MySQL or MariaDB, or all that its user may read.
 pub struct MySql {
@@ -74,6 +74,10 @@ impl Engine for MySql {
 
     fn test_connection(&self) -> Answer<'_, ()> {
         Box::pin(self.quietly(Prepare("SELECT 1")))
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        Some(self.pool.connections())
     }
 
     fn examine(&self) -> Answer<'_, Vec<Check>> {

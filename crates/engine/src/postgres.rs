@@ -20,7 +20,7 @@ use querymend_net::{Address, Variables, environment};
 use querymend_sql::{Approved, Dialect, Rows, Schema, dialect};
 
 use self::pool::Pool;
-use crate::{Answer, Cancel, Check, Engine, Error, Limits};
+use crate::{Answer, Cancel, Check, Connections, Engine, Error, Limits};
 
 /// The variable in which passwords are looked for first.
 const PASSWORD: &str = "QUERYMEND_DB_PASSWORD";
@@ -97,6 +97,10 @@ impl Engine for Postgres {
             run::execute(&self.pool, "SELECT 1", &Limits::default(), &Cancel::new()).await?;
             Ok(())
         })
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        Some(self.pool.connections())
     }
 
     fn examine(&self) -> Answer<'_, Vec<Check>> {

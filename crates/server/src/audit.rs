@@ -72,15 +72,23 @@ impl Audit {
 
     /// Writes a line, for good once this returns. Where it cannot be written, the request must not be answered as if it were.
     pub async fn write(&self, line: &Line<'_>) -> Result<(), Problem> {
+        self.write_all(std::slice::from_ref(line)).await
+    }
+
+    /// Writes the lines of a request together, so that it waits for the disk once.
+    pub async fn write_all(&self, lines: &[Line<'_>]) -> Result<(), Problem> {
         let Some(work) = &self.work else { return Ok(()) };
         let failed =
             |why: String| Problem::new(ProblemCode::Internal, format!("the audit log cannot be written: {why}"));
-        let mut text = serde_json::to_vec(line).map_err(|error| failed(error.to_string()))?;
-        text.push(b'\n');
+        let mut text = Vec::new();
+        for line in lines {
+            serde_json::to_writer(&mut text, line).map_err(|error| failed(error.to_string()))?;
+            text.push(b'\n');
+        }
         let (done, written) = oneshot::channel();
         work.send((text, done)).map_err(|_| failed("its thread is gone".into()))?;
         written.await.map_err(|_| failed("its thread is gone".into()))?.map_err(failed)?;
-        self.lines.fetch_add(1, Ordering::Relaxed);
+        self.lines.fetch_add(lines.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 

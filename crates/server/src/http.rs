@@ -1,13 +1,16 @@
 //! HTTP: every route with what it takes and gives, in one list.
 
+mod arrow;
 mod ask;
 mod body;
 mod caller;
+mod columns;
 mod idempotency;
 mod look;
 mod manage;
 mod openapi;
 mod page;
+mod parquet;
 mod problem;
 mod rows;
 mod sql;
@@ -33,6 +36,7 @@ pub(crate) use self::ask::{Gone, answered};
 pub use self::body::Given;
 pub(crate) use self::body::read;
 pub use self::caller::{Caller, request_id};
+pub use self::columns::{Kind, kinds};
 use self::manage::{Begin, Reset, SessionTold};
 pub use self::problem::Refused;
 use self::rows::RanTold;
@@ -109,7 +113,7 @@ pub static ROUTES: &[Route] = &[
     Route {
         method: Method::POST,
         path: "/v1/run",
-        summary: "Review a query and run it read-only. Rows come as JSON, CSV or Arrow, by `Accept`",
+        summary: "Review a query and run it read-only. Rows come as JSON, CSV, Arrow or Parquet, by `Accept`",
         query: &[PAGE],
         takes: Some(|g| g.subschema_for::<QueryText>()),
         gives: (StatusCode::OK, Some(|g| g.subschema_for::<RanTold>())),

@@ -12,6 +12,7 @@ pub mod metrics;
 pub mod otlp;
 pub mod rates;
 pub mod results;
+mod sent;
 mod serve;
 pub mod service;
 pub mod shelf;
@@ -20,7 +21,7 @@ pub mod user;
 use std::sync::Arc;
 
 pub use gate::{gate, may_bind};
-pub use serve::{Stopping, serve};
+pub use serve::{Bounds, Stopping, serve, serve_within};
 pub use service::{Service, Setup};
 pub use user::{Gate, User};
 

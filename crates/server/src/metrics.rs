@@ -10,6 +10,7 @@ use std::time::Duration;
 use querymend::guard::{State, Stats};
 use querymend::strategies::STRATEGIES;
 use querymend::{Answer, Confidence};
+use querymend_engine::Connections;
 
 pub use self::counting::Counting;
 use self::registry::{About, Family, Kind, Told};
@@ -47,6 +48,11 @@ const TOOL_CALLS: About = counter(
 );
 const RUNNING: About = gauge("querymend_requests_running", "Requests that are running", &[]);
 const AUDIT_LINES: About = counter("querymend_audit_lines_total", "Lines that are on disk in the audit log", &[]);
+const CONNECTIONS: About = gauge(
+    "querymend_database_connections",
+    "Connections to databases: idle, or busy with a query",
+    &["database", "state"],
+);
 const LOST: About = counter(
     "querymend_telemetry_dropped_total",
     "What a collector did not get, because it was slow or away",
@@ -178,6 +184,8 @@ pub struct Now {
     pub audit_lines: u64,
     /// What a collector did not get, by kind.
     pub lost: Vec<(&'static str, u64)>,
+    /// The connections to each database whose engine keeps some.
+    pub connections: Vec<(String, Connections)>,
 }
 
 impl Metrics {
@@ -219,6 +227,11 @@ impl Metrics {
         all.extend(breakers(&now.breakers));
         all.push(Told::now(RUNNING, vec![(Vec::new(), now.running as f64)]));
         all.push(Told::now(AUDIT_LINES, vec![(Vec::new(), now.audit_lines as f64)]));
+        let connections = now.connections.iter().flat_map(|(database, count)| {
+            [("busy", count.busy), ("idle", count.idle)]
+                .map(|(state, count)| (vec![database.clone(), state.to_owned()], count as f64))
+        });
+        all.push(Told::now(CONNECTIONS, connections.collect()));
         let lost = now.lost.iter().map(|(signal, count)| (vec![(*signal).to_owned()], *count as f64));
         all.push(Told::now(LOST, lost.collect()));
         all.push(Told::now(BUILD, vec![(vec![env!("CARGO_PKG_VERSION").to_owned()], 1.0)]));

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use querymend_sql::{Cell, Rows};
 
+use crate::http::{Kind, kinds};
+
 /// How long rows wait for the next page.
 const AGE: Duration = Duration::from_secs(300);
 /// Bytes that are kept, of all users together.
@@ -22,6 +24,7 @@ pub struct Results {
 struct Kept {
     user: String,
     rows: Arc<Rows>,
+    kinds: Arc<[Kind]>,
     bytes: usize,
     at: Instant,
 }
@@ -31,6 +34,8 @@ struct Kept {
 pub struct Page {
     /// The rows.
     pub rows: Rows,
+    /// The types of the columns of the whole result, of which this is a part.
+    pub kinds: Option<Arc<[Kind]>>,
     /// By which the next page is fetched; nothing if this is the last.
     pub cursor: Option<String>,
 }
@@ -39,11 +44,12 @@ impl Results {
     /// The first page of a result. What follows is kept, where anything does.
     pub fn first(&self, user: &str, rows: Rows, size: usize) -> Page {
         if rows.rows.len() <= size {
-            return Page { rows, cursor: None };
+            return Page { rows, kinds: None, cursor: None };
         }
         let id = querymend::trace_id();
         let rows = Arc::new(rows);
-        let page = page(&id, &rows, 0, size);
+        let kinds: Arc<[Kind]> = kinds(&rows).into();
+        let page = page(&id, &rows, &kinds, 0, size);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, one| one.at.elapsed() < AGE);
         let oldest = |kept: &HashMap<String, Kept>, user: &str| {
@@ -64,7 +70,7 @@ impl Results {
             let Some(id) = most.and_then(|(user, _)| oldest(&kept, user)) else { break };
             kept.remove(&id);
         }
-        kept.insert(id, Kept { user: user.to_owned(), rows, bytes, at: Instant::now() });
+        kept.insert(id, Kept { user: user.to_owned(), rows, kinds, bytes, at: Instant::now() });
         page
     }
 
@@ -82,9 +88,9 @@ impl Results {
         if from >= one.rows.rows.len() {
             return None;
         }
-        let rows = Arc::clone(&one.rows);
+        let (rows, kinds) = (Arc::clone(&one.rows), Arc::clone(&one.kinds));
         drop(kept);
-        Some(page(id, &rows, from, size))
+        Some(page(id, &rows, &kinds, from, size))
     }
 }
 
@@ -98,12 +104,12 @@ fn size_of_rows(rows: &Rows) -> usize {
     rows.rows.iter().map(row).sum()
 }
 
-fn page(id: &str, rows: &Rows, from: usize, size: usize) -> Page {
+fn page(id: &str, rows: &Rows, kinds: &Arc<[Kind]>, from: usize, size: usize) -> Page {
     let to = from.saturating_add(size.max(1)).min(rows.rows.len());
     let last = to == rows.rows.len();
     let part: Vec<Vec<Cell>> = rows.rows[from..to].to_vec();
     let rows = Rows { columns: rows.columns.clone(), rows: part, truncated: rows.truncated && last };
-    Page { rows, cursor: (!last).then(|| format!("{id}.{to}")) }
+    Page { rows, kinds: Some(Arc::clone(kinds)), cursor: (!last).then(|| format!("{id}.{to}")) }
 }
 
 #[cfg(test)]

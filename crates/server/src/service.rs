@@ -15,7 +15,7 @@ use querymend::correct::{Correct, Corrected};
 use querymend::direct::{Checked, Emptiness, Grounded, NotRun, Ran};
 use querymend::guard::{Breakers, Stats};
 use querymend::{Answer, Ask, Cancel, Config, Conversation, Event, Memory, Problem, ProblemCode, Querymend, Status};
-use querymend_engine::{Engine, Limits};
+use querymend_engine::{Connections, Engine, Limits};
 use querymend_memory::{Example, ExampleStore, Filter};
 use querymend_model::Model;
 use querymend_sql::{Schema, Verdict};
@@ -29,6 +29,7 @@ use crate::metrics::registry::Told;
 use crate::metrics::{self, Counting, Metrics, Now};
 use crate::rates::{Rates, Ticket};
 use crate::results::Results;
+use crate::sent::{Log, Sent, Watched};
 use crate::shelf::{Shelf, Talk};
 use crate::user::{Credentials, Gate, User};
 
@@ -208,7 +209,8 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-fn now_ms() -> u64 {
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
@@ -249,7 +251,15 @@ impl Service {
             running: self.running(),
             audit_lines: self.audit.lines(),
             lost: self.listeners.iter().flat_map(|listener| listener.lost()).collect(),
+            connections: self.connections(),
         })
+    }
+
+    /// The connections to each database whose engine keeps some.
+    fn connections(&self) -> Vec<(String, Connections)> {
+        let state = self.state();
+        let each = state.databases.values();
+        each.filter_map(|one| Some((one.name.clone(), one.engine.connections()?))).collect()
     }
 
     /// The same as Prometheus reads it, for those who may see how the server is doing.
@@ -377,14 +387,18 @@ impl Service {
         };
         let conversation = talk.as_ref().map(|talk| talk.conversation.clone());
         let mut session = conversation.map(|conversation| desk.querymend.resume(conversation));
-        let mut answer = match &mut session {
-            Some(session) => session.ask_with(ask, &mut hear, cancel).await.clone(),
-            None => desk.querymend.ask_with(ask, &mut hear, cancel).await,
+        let log = Log::default();
+        let asked_for = async {
+            match &mut session {
+                Some(session) => session.ask_with(ask, &mut hear, cancel).await.clone(),
+                None => desk.querymend.ask_with(ask, &mut hear, cancel).await,
+            }
         };
+        let mut answer = log.keeping(asked_for).await;
         if asked.summary && answer.status == Status::Answered {
             answer.text = desk.querymend.summarise(&answer, cancel).await.ok().flatten();
         }
-        self.audit_question(asking, &desk.name, &answer, &events).await?;
+        self.audit_question(asking, &desk.name, &answer, &events, &log.taken()).await?;
         events.push(Event::Finished { answer: Box::new(answer.clone()) });
         if let Err(problem) = self.shelf.keep_run(user.name(), &answer.trace_id, &events).await {
             tracing::warn!(message = problem.message, "a run is not kept");
@@ -400,29 +414,27 @@ impl Service {
         Ok(answer)
     }
 
-    /// A line for every query that ran on the way, and one for the question.
+    /// A line for every query that was sent or held back on the way, and one for the question.
     async fn audit_question(
         &self,
         asking: &Asking<'_>,
         database: &str,
         answer: &Answer,
         events: &[Event],
+        sent: &[Sent],
     ) -> Result<(), Problem> {
         let trace_id = Some(answer.trace_id.as_str());
+        let mut lines = lines_of(sent, asking, database, trace_id);
         for event in events {
-            let (sql, rows, outcome) = match event {
-                Event::Executed { sql, rows, .. } => (sql, Some(*rows), "ran"),
-                Event::Rejected { sql, .. } => (sql, None, "rejected"),
-                Event::Reviewed { sql, approved: false, .. } => (sql, None, "held back"),
-                _ => continue,
-            };
-            let line = Line { sql: Some(sql), rows, trace_id, ..line(asking, "query", database, outcome) };
-            self.audit.write(&line).await?;
+            if let Event::Reviewed { sql, approved: false, .. } = event {
+                lines.push(Line { sql: Some(sql), trace_id, ..line(asking, "query", database, "held back") });
+            }
         }
         let outcome = word(&answer.status);
         let (question, sql) = (Some(answer.question.as_str()), answer.sql.as_deref());
         let rows = answer.rows.as_ref().map(|rows| rows.rows.len());
-        self.audit.write(&Line { question, sql, rows, trace_id, ..line(asking, "ask", database, &outcome) }).await
+        lines.push(Line { question, sql, rows, trace_id, ..line(asking, "ask", database, &outcome) });
+        self.audit.write_all(&lines).await
     }
 
     /// What the critic says of a query.
@@ -444,12 +456,22 @@ impl Service {
             asked.user_id.clone_from(&asking.user.id);
         }
         let began = Instant::now();
-        let corrected = desk.querymend.correct(&asked).await?;
+        let log = Log::default();
+        let corrected = log.keeping(desk.querymend.correct(&asked)).await;
+        let (sent, failed) = (log.taken(), corrected.as_ref().err().map(|problem| word(&problem.code)));
+        let mut lines = lines_of(&sent, asking, &desk.name, None);
+        let sql = Some(asked.original_query.as_str());
+        if let Some(outcome) = &failed {
+            lines.push(Line { sql, ..line(asking, "correct", &desk.name, outcome) });
+            self.audit.write_all(&lines).await?;
+        }
+        let corrected = corrected?;
         let (place, took) = (desk.place(asking), began.elapsed());
         self.listeners.iter().for_each(|listener| listener.corrected(&place, &corrected, took));
         let outcome = word(&corrected.status);
-        let (sql, trace_id) = (Some(asked.original_query.as_str()), Some(corrected.trace_id.as_str()));
-        self.audit.write(&Line { sql, trace_id, ..line(asking, "correct", &desk.name, &outcome) }).await?;
+        let trace_id = Some(corrected.trace_id.as_str());
+        lines.push(Line { sql, trace_id, ..line(asking, "correct", &desk.name, &outcome) });
+        self.audit.write_all(&lines).await?;
         Ok(corrected)
     }
 
@@ -479,15 +501,21 @@ impl Service {
     /// Values that are like a word.
     pub async fn ground(
         &self,
-        user: &User,
+        asking: &Asking<'_>,
         database: Option<&str>,
-        word: &str,
+        sought: &str,
         place: Option<(&str, &str)>,
     ) -> Result<Vec<Grounded>, Problem> {
-        if word.len() > LONGEST_WORD {
+        if sought.len() > LONGEST_WORD {
             return Err(Problem::new(ProblemCode::TooLarge, format!("the word has more than {LONGEST_WORD} bytes")));
         }
-        self.desk(user, database)?.querymend.ground(word, place).await
+        let desk = self.desk(asking.user, database)?;
+        let found = desk.querymend.ground(sought, place).await;
+        let outcome = found.as_ref().map_or_else(|problem| word(&problem.code), |_| "ran".to_string());
+        let rows = found.as_ref().ok().map(Vec::len);
+        let line = Line { question: Some(sought), rows, ..line(asking, "values", &desk.name, &outcome) };
+        self.audit.write(&line).await?;
+        found
     }
 
     /// Why a query finds nothing.
@@ -498,9 +526,13 @@ impl Service {
         cancel: &Cancel,
     ) -> Result<Emptiness, NotRun> {
         let desk = self.desk(asking.user, query.database.as_deref())?;
-        let told = desk.querymend.explain_empty(&query.sql, cancel).await;
+        let log = Log::default();
+        let told = log.keeping(desk.querymend.explain_empty(&query.sql, cancel)).await;
         let outcome = told.as_ref().map_or_else(|not| word(&not.problem.code), |_| "ran".to_string());
-        self.audit.write(&Line { sql: Some(&query.sql), ..line(asking, "explain", &desk.name, &outcome) }).await?;
+        let sent = log.taken();
+        let mut lines = lines_of(&sent, asking, &desk.name, None);
+        lines.push(Line { sql: Some(&query.sql), ..line(asking, "explain", &desk.name, &outcome) });
+        self.audit.write_all(&lines).await?;
         told
     }
 
@@ -719,6 +751,23 @@ fn line<'l>(asking: &'l Asking<'_>, action: &'static str, database: &'l str, out
     }
 }
 
+/// A line for each query that was sent.
+fn lines_of<'l>(
+    sent: &'l [Sent],
+    asking: &'l Asking<'_>,
+    database: &'l str,
+    trace_id: Option<&'l str>,
+) -> Vec<Line<'l>> {
+    let each = sent.iter().map(|one| Line {
+        at_ms: one.at_ms,
+        sql: Some(&one.sql),
+        rows: one.rows,
+        trace_id,
+        ..line(asking, "query", database, one.outcome)
+    });
+    each.collect()
+}
+
 /// How our enums are written everywhere.
 pub fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
@@ -727,7 +776,8 @@ pub fn word(value: &impl Serialize) -> String {
 impl State {
     fn new(setup: Setup) -> Self {
         let Setup { config, model, databases, store, gate } = setup;
-        let databases = databases.into_iter().map(|database| (database.name.clone(), database)).collect();
+        let watched = |database: Database| Database { engine: Arc::new(Watched(database.engine)), ..database };
+        let databases = databases.into_iter().map(|database| (database.name.clone(), watched(database))).collect();
         Self { config, model, databases, store, gate, desks: Mutex::default() }
     }
 

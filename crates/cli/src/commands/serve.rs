@@ -13,7 +13,7 @@ use querymend_server::logs::Logging;
 use querymend_server::otlp::{Otlp, Settings};
 use querymend_server::shelf::{Here, Postgres, Shelf};
 use querymend_server::user::Gate;
-use querymend_server::{Service, Stopping, faces, serve};
+use querymend_server::{Bounds, Service, Stopping, faces, serve_within};
 use tokio::net::TcpListener;
 
 use crate::chosen::Unnamed;
@@ -168,8 +168,9 @@ async fn listen(
     let stopping = Stopping::default();
     let watch = tokio::spawn(signals(stopping.clone()));
     let router = faces(Arc::clone(&service), &stopping);
+    let bounds = Bounds::from(&limits);
     let served = tokio::select! {
-        served = serve(listener, router, &stopping, limits.shutdown) => served,
+        served = serve_within(listener, router, &stopping, limits.shutdown, &bounds) => served,
         () = follow(given, bind, &service, &model, out) => Ok(true),
     };
     watch.abort();

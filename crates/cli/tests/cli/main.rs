@@ -3,6 +3,8 @@
 
 mod ask;
 mod ask_batch;
+#[cfg(unix)]
+mod audit;
 mod bad_input;
 mod batch;
 mod chat;

@@ -200,6 +200,14 @@ pub struct ServerLimits {
     /// How long a conversation is kept when nothing is said in it.
     #[serde(with = "duration")]
     pub session_age: Duration,
+    /// Connections from one address at the same time (of IPv6, from one network of 64 bits).
+    pub connections_per_address: usize,
+    /// How long a connection stays open on which nothing is asked.
+    #[serde(with = "duration")]
+    pub idle: Duration,
+    /// How long an answer waits for a client that does not read it.
+    #[serde(with = "duration")]
+    pub stalled: Duration,
     /// How long requests that run may go on when the server is to stop.
     #[serde(with = "duration")]
     pub shutdown: Duration,
@@ -214,6 +222,9 @@ impl Default for ServerLimits {
             concurrent_all: 2_048,
             sessions: 100,
             session_age: Duration::from_secs(24 * 60 * 60),
+            connections_per_address: 2_048,
+            idle: Duration::from_secs(300),
+            stalled: Duration::from_secs(30),
             shutdown: Duration::from_secs(30),
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use querymend_engine::{Answer as EngineAnswer, Cancel, Check, Engine, Error as EngineTrouble, Limits};
+use querymend_engine::{Answer as EngineAnswer, Cancel, Check, Connections, Engine, Error as EngineTrouble, Limits};
 use querymend_model::{
     Answer as ModelAnswer, Cancel as ModelCancel, Error as ModelTrouble, Model, ModelLimits, Reply, Request,
 };
@@ -114,6 +114,10 @@ impl Engine for GuardedEngine {
 
     fn test_connection(&self) -> EngineAnswer<'_, ()> {
         self.guarded(|| self.engine.test_connection())
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        self.engine.connections()
     }
 
     fn examine(&self) -> EngineAnswer<'_, Vec<Check>> {

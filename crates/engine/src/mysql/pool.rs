@@ -12,7 +12,7 @@ use super::address::Server;
 use super::lock::{self, Family};
 use super::refusal::{self, Fault};
 use super::stop::{Held, Stop};
-use crate::{Cancel, Error, Limits};
+use crate::{Cancel, Connections, Error, Limits};
 
 /// So many queries run at once; more wait for each other. Servers share out their connections, 151 of them unless told otherwise.
 const MOST: usize = 8;
@@ -77,6 +77,11 @@ impl Pool {
             kept: Mutex::new(Vec::new()),
             family: Mutex::new(None),
         }
+    }
+
+    pub(super) fn connections(&self) -> Connections {
+        let idle = self.kept.lock().unwrap_or_else(PoisonError::into_inner).len();
+        Connections { idle, busy: MOST.saturating_sub(self.places.available_permits()) }
     }
 
     /// Does the work in a read-only transaction, within the limits. Should a kept connection turn out to be dead, it is done again

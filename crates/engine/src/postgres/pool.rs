@@ -16,7 +16,7 @@ use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Statement};
 
 use super::refusal;
-use crate::Error;
+use crate::{Connections, Error};
 
 /// A connection that was not used for so long is tried before it is relied on: something between here and the server may have
 /// forgotten it without a word.
@@ -49,6 +49,8 @@ pub(super) const NAMED: &str = "querymend";
 pub(super) struct Pool {
     server: Server,
     turns: Semaphore,
+    /// How many turns there are.
+    most: usize,
     idle: Mutex<Vec<Link>>,
 }
 
@@ -79,11 +81,17 @@ pub(super) struct Lent<'p> {
 
 impl Pool {
     pub fn new(server: Server, connections: usize) -> Self {
-        Self { server, turns: Semaphore::new(connections), idle: Mutex::new(Vec::new()) }
+        Self { server, turns: Semaphore::new(connections), most: connections, idle: Mutex::new(Vec::new()) }
     }
 
     pub fn name(&self) -> &str {
         &self.server.name
+    }
+
+    pub fn connections(&self) -> Connections {
+        // One whose server has gone is no connection, though nobody has noticed yet.
+        let idle = self.idle().iter().filter(|link| !link.client.is_closed()).count();
+        Connections { idle, busy: self.most.saturating_sub(self.turns.available_permits()) }
     }
 
     /// Whether what is said to the server stays on this machine.

@@ -89,7 +89,7 @@ fn told(answer: Answer, format: Format) -> Response {
         _ => match (format, &answer.rows) {
             (Format::Json, _) | (_, None) => rows::json(&answer),
             (format, Some(found)) => {
-                let mut response = rows::written(found, format);
+                let mut response = rows::written(found, None, format);
                 let name = HeaderValue::from_str(&answer.trace_id);
                 name.ok().and_then(|id| response.headers_mut().insert("x-trace-id", id));
                 response

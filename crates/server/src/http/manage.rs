@@ -125,7 +125,7 @@ pub async fn values(
         (None, None) => None,
         _ => return Err(Problem::new(ProblemCode::BadRequest, "`table` and `column` go together").into()),
     };
-    Ok(Json(service.ground(&caller.user, sought.database.as_deref(), &sought.word, place).await?))
+    Ok(Json(service.ground(&caller.asking(), sought.database.as_deref(), &sought.word, place).await?))
 }
 
 pub async fn examples(

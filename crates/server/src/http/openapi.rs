@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::problem::Told;
-use super::{ROUTES, Route};
+use super::{ROUTES, Route, arrow, parquet};
 
 /// Serves it.
 pub async fn serve() -> Response {
@@ -83,10 +83,10 @@ fn operation(route: &Route, takes: Option<Value>, gives: Option<Value>, problem:
         match route.path {
             "/v1/ask" => {
                 content["text/event-stream"] = json!({"schema": event});
-                content["text/csv"] = json!({"schema": {"type": "string"}});
+                rows_alone(&mut content);
             }
             "/metrics" => content = json!({"text/plain": {"schema": {"type": "string"}}}),
-            "/v1/run" | "/v1/results/{cursor}" => content["text/csv"] = json!({"schema": {"type": "string"}}),
+            "/v1/run" | "/v1/results/{cursor}" => rows_alone(&mut content),
             _ => {}
         }
         well["content"] = content;
@@ -104,6 +104,14 @@ fn operation(route: &Route, takes: Option<Value>, gives: Option<Value>, problem:
         operation["security"] = json!([]);
     }
     operation
+}
+
+/// The formats in which rows come without what was said about them.
+fn rows_alone(content: &mut Value) {
+    content["text/csv"] = json!({"schema": {"type": "string"}});
+    for kind in [arrow::TYPE, parquet::TYPE] {
+        content[kind] = json!({"schema": {"type": "string", "format": "binary"}});
+    }
 }
 
 /// `post_v1_ask`, for programs that make clients of this.

@@ -1,4 +1,4 @@
-//! Rows as clients want them: JSON, CSV or Arrow.
+//! Rows as clients want them: JSON, CSV, Arrow or Parquet.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +16,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::caller::Caller;
+use super::columns::{Kind, kinds};
 use super::problem::Refused;
+use super::{arrow, parquet};
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +27,32 @@ pub enum Format {
     Json,
     /// With a header; NULL is an empty field, empty text is `""`.
     Csv,
+    /// A stream of Arrow.
+    Arrow,
+    /// A Parquet file.
+    Parquet,
 }
 
 impl Format {
     /// What an `Accept` header asks for; JSON, where it does not say.
     pub fn of(accept: &str) -> Self {
-        if accept.contains("text/csv") { Self::Csv } else { Self::Json }
+        let mut best = (0.0, Self::Json);
+        for one in accept.split(',') {
+            let mut parts = one.split(';').map(str::trim);
+            let format = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
+                "application/json" | "application/*" | "*/*" => Self::Json,
+                "text/csv" => Self::Csv,
+                arrow::TYPE => Self::Arrow,
+                parquet::TYPE => Self::Parquet,
+                _ => continue,
+            };
+            let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(Ok(1.0), str::parse);
+            let weight: f32 = weight.unwrap_or(0.0);
+            if weight > best.0 {
+                best = (weight, format);
+            }
+        }
+        best.1
     }
 }
 
@@ -53,12 +75,12 @@ pub struct RanTold {
     pub cursor: Option<String>,
 }
 
-/// Writes a result.
-pub fn told(told: RanTold, format: Format) -> Response {
+/// Writes a result, or a page of one whose columns have these types.
+pub fn told(told: RanTold, kinds: Option<&[Kind]>, format: Format) -> Response {
     if format == Format::Json {
         return json(&told);
     }
-    let mut response = written(&told.rows, format);
+    let mut response = written(&told.rows, kinds, format);
     if let Some(cursor) = told.cursor.and_then(|cursor| HeaderValue::from_str(&cursor).ok()) {
         response.headers_mut().insert("x-cursor", cursor);
     }
@@ -107,10 +129,20 @@ pub fn json(value: &impl Serialize) -> Response {
 }
 
 /// Rows alone; what does not fit into them stands in headers.
-pub fn written(rows: &Rows, format: Format) -> Response {
+pub fn written(rows: &Rows, known: Option<&[Kind]>, format: Format) -> Response {
+    let kinds = || known.map_or_else(|| kinds(rows), <[Kind]>::to_vec);
+    let typed = |body: Result<Vec<u8>, String>, kind| match body {
+        Ok(body) => with_type(StatusCode::OK, body, kind),
+        Err(error) => {
+            Refused::from(Problem::new(ProblemCode::Internal, format!("the rows cannot be written: {error}")))
+                .into_response()
+        }
+    };
     let mut response = match format {
         Format::Json => json(rows),
         Format::Csv => with_type(StatusCode::OK, csv(rows).into_bytes(), "text/csv; charset=utf-8; header=present"),
+        Format::Arrow => typed(arrow::written(rows, &kinds()).map_err(|error| error.to_string()), arrow::TYPE),
+        Format::Parquet => typed(parquet::written(rows, &kinds()).map_err(|error| error.to_string()), parquet::TYPE),
     };
     let truncated = HeaderValue::from_static(if rows.truncated { "true" } else { "false" });
     response.headers_mut().insert("x-truncated", truncated);
@@ -153,6 +185,24 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clients_get_what_they_like_best_of_what_there_is() {
+        for (accept, format) in [
+            ("", Format::Json),
+            ("*/*", Format::Json),
+            ("text/html", Format::Json),
+            ("text/csv", Format::Csv),
+            ("application/vnd.apache.arrow.stream", Format::Arrow),
+            ("Application/Vnd.Apache.Parquet; q=0.9, text/csv;q=0.5", Format::Parquet),
+            ("application/json;q=0.2, application/vnd.apache.arrow.stream", Format::Arrow),
+            ("text/csv, */*", Format::Csv),
+            ("text/csv;q=0, */*;q=0.1", Format::Json),
+            ("text/csv;q=x", Format::Json),
+        ] {
+            assert_eq!(Format::of(accept), format, "{accept}");
+        }
+    }
 
     #[test]
     fn csv_tells_null_from_nothing() {

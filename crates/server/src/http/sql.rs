@@ -77,7 +77,7 @@ pub async fn run(
     let page = service.results.first(&caller.user.with_role(), ran.rows, paging.page_size.unwrap_or(usize::MAX).max(1));
     let told =
         RanTold { sql: Some(ran.sql), rows: page.rows, warnings: ran.warnings, ms: Some(ran.ms), cursor: page.cursor };
-    Ok(rows::held(rows::told(told, format), caller))
+    Ok(rows::held(rows::told(told, page.kinds.as_deref(), format), caller))
 }
 
 pub async fn page(
@@ -93,7 +93,7 @@ pub async fn page(
     };
     let page = page.ok_or_else(gone)?;
     let told = RanTold { sql: None, rows: page.rows, warnings: Vec::new(), ms: None, cursor: page.cursor };
-    Ok(rows::held(rows::told(told, format(&headers)), Arc::new(caller)))
+    Ok(rows::held(rows::told(told, page.kinds.as_deref(), format(&headers)), Arc::new(caller)))
 }
 
 pub async fn explain_empty(

@@ -180,7 +180,7 @@ impl Call<'_> {
                 return Err(Problem::new(ProblemCode::BadRequest, "`column` is written table.column").into());
             }
         };
-        let found = self.service.ground(self.who.user(), database.as_deref(), &word, place).await?;
+        let found = self.service.ground(&self.who.asking(), database.as_deref(), &word, place).await?;
         Ok(telling::grounded(&word, &found))
     }
 

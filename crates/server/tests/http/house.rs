@@ -13,7 +13,7 @@ use querymend_server::audit::Audit;
 use querymend_server::service::{Database, Setup};
 use querymend_server::shelf::Here;
 use querymend_server::user::Open;
-use querymend_server::{Service, Stopping, http, serve};
+use querymend_server::{Bounds, Service, Stopping, http, serve_within};
 use reqwest::{Client, Response};
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -58,7 +58,9 @@ pub async fn open(model: Arc<dyn Model>, config: Config) -> House {
     let address = listener.local_addr().unwrap();
     let stopping = Stopping::default();
     let (router, stop) = (http::router(Arc::clone(&service)), stopping.clone());
-    let task = tokio::spawn(async move { serve(listener, router, &stop, Duration::from_secs(20)).await });
+    let bounds = Bounds::from(&limits);
+    let task =
+        tokio::spawn(async move { serve_within(listener, router, &stop, Duration::from_secs(20), &bounds).await });
     let client = querymend_net::http::client("127.0.0.1", None, Duration::from_secs(5)).unwrap();
     let client = client.timeout(Duration::from_secs(60)).build().unwrap();
     House { address, service, stopping, task, audit, client, folder }

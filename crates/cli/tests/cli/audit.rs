@@ -1,0 +1,134 @@
+//! The audit log of a real server that is killed again and again.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::Place;
+use crate::server::Server;
+
+/// Clients at the same time.
+const CLIENTS: usize = 4;
+
+/// Starts a server and gives back where it listens.
+fn start(place: &Place, model: &str) -> (Child, String) {
+    let arguments = ["serve", "--db", "shop.db", "--bind", "127.0.0.1:0", "--audit", "audit.jsonl", "--model", model];
+    let mut child = place.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let address = loop {
+        let mut line = String::new();
+        assert_ne!(said.read_line(&mut line).unwrap(), 0, "the server did not start");
+        if let Some((_, rest)) = line.split_once("listening at http://") {
+            break rest.split_whitespace().next().unwrap().to_owned();
+        }
+    };
+    // Somebody has to read what it says, or it waits.
+    std::thread::spawn(move || said.read_to_end(&mut Vec::new()));
+    (child, address)
+}
+
+/// Whether a request was answered whole, with success.
+fn is_answered(address: &str, path: &str, id: &str, body: &Value) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let body = body.to_string();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-request-id: {id}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut answer = Vec::new();
+    let sent = stream.write_all(format!("{head}{body}").as_bytes()).and_then(|()| stream.read_to_end(&mut answer));
+    let text = String::from_utf8_lossy(&answer).into_owned();
+    let Some((head, body)) = text.split_once("\r\n\r\n").filter(|_| sent.is_ok()) else { return false };
+    let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    head.starts_with("HTTP/1.1 200") && length == Some(body.len())
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "how much was tried is part of the result")]
+fn l11_no_line_of_the_audit_log_is_lost_however_the_server_ends() {
+    let rounds: usize = std::env::var("QUERYMEND_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(20);
+    let place = Place::with_demo();
+    place.alone("");
+    // Without limits on how often one asks, and without what a question leaves behind elsewhere.
+    place.file(
+        "querymend.yaml",
+        "providers: providers.toml\nmodels: models.toml\nserver: {limits: {per_minute: 0}}\ntrace: {keep: 0}\nmemory: {enabled: false}\n",
+    );
+    let model = Server::saying(&["SELECT id FROM products WHERE category = 'Electronics'"]);
+    let acknowledged: Arc<Mutex<Vec<(String, &str)>>> = Arc::default();
+    let mut random = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
+    let mut torn = 0;
+    for round in 0..rounds {
+        if round % 3 == 2 {
+            // As a machine leaves it that stops in the middle of a write.
+            let mut file = std::fs::OpenOptions::new().append(true).open(place.path("audit.jsonl")).unwrap();
+            file.write_all(b"{\"at_ms\":1,\"request_id\":\"to").unwrap();
+            torn += 1;
+        }
+        let (mut child, address) = start(&place, &model.model);
+        let answered = Arc::new(AtomicUsize::new(0));
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let (address, acknowledged) = (address.clone(), Arc::clone(&acknowledged));
+                let answered = Arc::clone(&answered);
+                std::thread::spawn(move || {
+                    for number in 0.. {
+                        let id = format!("r{round}-{client}-{number}");
+                        let (path, body) = match number % 2 {
+                            0 => ("/v1/run", json!({"sql": format!("SELECT {number} AS n FROM products LIMIT 1")})),
+                            _ => ("/v1/ask", json!({"question": "Which electronics are there?"})),
+                        };
+                        if !is_answered(&address, path, &id, &body) {
+                            return;
+                        }
+                        acknowledged.lock().unwrap().push((id, path));
+                        answered.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            })
+            .collect();
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        // Not before something was answered: a round in which nothing happens shows nothing.
+        while answered.load(Ordering::Relaxed) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_micros(random % 200_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        clients.into_iter().for_each(|client| client.join().unwrap());
+    }
+    let text = std::fs::read_to_string(place.path("audit.jsonl")).unwrap();
+    let (mut lines, mut broken): (HashMap<String, Vec<Value>>, usize) = (HashMap::new(), 0);
+    let whole = text.split_inclusive('\n').collect::<Vec<_>>();
+    for (place, line) in whole.iter().enumerate() {
+        match serde_json::from_str::<Value>(line.trim_end()) {
+            Ok(value) => lines.entry(value["request_id"].as_str().unwrap().to_owned()).or_default().push(value),
+            // Killing may cut the last line of a round; what it cuts was not acknowledged.
+            Err(error) => {
+                assert!(error.is_eof() || place + 1 == whole.len(), "{error}: {line}");
+                broken += 1;
+            }
+        }
+    }
+    assert!((torn..=torn + rounds).contains(&broken), "{broken} lines are broken, and {torn} were broken here");
+    let acknowledged = acknowledged.lock().unwrap();
+    assert!(acknowledged.len() >= rounds, "{}", acknowledged.len());
+    for (id, path) in acknowledged.iter() {
+        let actions: Vec<&str> =
+            lines.get(id).into_iter().flatten().map(|line| line["action"].as_str().unwrap()).collect();
+        match *path {
+            "/v1/run" => assert_eq!(actions, ["run"], "{id}"),
+            _ => assert!(actions.contains(&"query") && actions.last() == Some(&"ask"), "{id}: {actions:?}"),
+        }
+    }
+    eprintln!("{rounds} kills, {} requests acknowledged, {} lines, {broken} cut", acknowledged.len(), whole.len());
+}
