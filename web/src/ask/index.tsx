@@ -1,0 +1,3 @@
+export function Ask() {
+  return null;
+}

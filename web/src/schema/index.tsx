@@ -1,0 +1,3 @@
+export function Schema() {
+  return null;
+}

@@ -1,0 +1,3 @@
+export function Sql() {
+  return null;
+}

@@ -1,0 +1,3 @@
+export function Teach() {
+  return null;
+}
