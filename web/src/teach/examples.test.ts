@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import type { Example } from "../api";
+import { queue, search } from "./examples";
+
+function example(question: string, more: Partial<Example> = {}): Example {
+  return {
+    id: question,
+    question,
+    sql: "SELECT 1",
+    database: "shop",
+    dialect: "sqlite",
+    provenance: "auto",
+    standing: "unverified",
+    uses: 0,
+    helped: 0,
+    hurt: 0,
+    added: 0,
+    ...more,
+  };
+}
+
+test("examples are found by words of their question and query, the newest first", () => {
+  const all = [example("How many orders?", { added: 1 }), example("Sales by city", { sql: "SELECT city FROM orders", added: 2 }), example("Stock")];
+  expect(search(all, "ORDERS", "").map((one) => one.question)).toEqual(["Sales by city", "How many orders?"]);
+  expect(search(all, "", "verified")).toEqual([]);
+});
+
+test("the queue begins with what was shown most often", () => {
+  const all = [example("a"), example("b", { uses: 3 }), example("c", { standing: "verified", uses: 9 })];
+  expect(queue(all).map((one) => one.question)).toEqual(["b", "a"]);
+});

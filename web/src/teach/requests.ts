@@ -1,0 +1,13 @@
+import { api, json, query } from "../api";
+
+const id = encodeURIComponent;
+
+/** What people say about answers and examples. */
+export const teaching = {
+  /** A right answer becomes an example, whose id comes back; of a wrong one, what was learnt is taken back. */
+  judge: (trace: string, good: boolean) => json<{ example_id: string | null }>(`/v1/traces/${id(trace)}/verdict`, { body: { good } }),
+  approve: (example: string, database: string) => json<void>(`/v1/examples/${id(example)}/approve${query({ database })}`, { method: "POST" }),
+  reject: (example: string, database: string) => json<void>(`/v1/examples/${id(example)}/reject${query({ database })}`, { method: "POST" }),
+  remove: (example: string, database: string) => api.removeExample(example, database),
+  add: (question: string, sql: string, database: string, shared: boolean) => api.addExample({ question, sql, database, shared }),
+};
