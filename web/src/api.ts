@@ -1,5 +1,6 @@
 import type { components } from "./api-types";
 import { MessageCutter } from "./event-stream";
+import { exactJson } from "./exact-json";
 import type { Event } from "./events";
 import { away, signInNeeded } from "./session";
 import { strings } from "./strings";
@@ -113,7 +114,7 @@ export function problem(status: number, code: Told["code"], detail: string): Tol
 
 async function json<T>(path: string, call?: Call): Promise<T> {
   const response = await send(path, call);
-  return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
+  return response.status === 204 ? (undefined as T) : (exactJson(await response.text()) as T);
 }
 
 function query(fields: Record<string, string | number | boolean | undefined>): string {
@@ -133,7 +134,7 @@ async function ask(question: Question, hear: (event: Event) => void, signal: Abo
     const piece = await reader?.read();
     if (!piece || piece.done) break;
     for (const message of cutter.push(piece.value)) {
-      const data: unknown = JSON.parse(message.data);
+      const data = exactJson(message.data);
       if (message.event === "problem" && isTold(data)) throw new Trouble(data);
       finished ||= message.event === "finished";
       hear(data as Event);

@@ -9,19 +9,29 @@ export interface Message {
  * header.
  */
 export class MessageCutter {
-  private rest = "";
+  /** What has come of a message that is not complete. An answer may be many megabytes, so it is put together only once. */
+  private pieces: string[] = [];
+  /** The last characters, in which the end of a message may have begun. */
+  private tail = "";
 
   /** Takes what came in and gives the messages that are complete with it. */
   push(text: string): Message[] {
-    this.rest += text;
     const messages: Message[] = [];
+    let rest = text;
     for (;;) {
-      const end = /\r\n\r\n|\n\n|\r\r/.exec(this.rest);
-      if (!end) return messages;
-      const message = read(this.rest.slice(0, end.index));
-      this.rest = this.rest.slice(end.index + end[0].length);
+      const end = /\r\n\r\n|\n\n|\r\r/.exec(this.tail + rest);
+      if (!end) break;
+      const past = end.index + end[0].length - this.tail.length;
+      this.pieces.push(rest.slice(0, past));
+      const message = read(this.pieces.join(""));
       if (message) messages.push(message);
+      this.pieces = [];
+      this.tail = "";
+      rest = rest.slice(past);
     }
+    this.pieces.push(rest);
+    this.tail = (this.tail + rest).slice(-3);
+    return messages;
   }
 }
 

@@ -8,9 +8,10 @@ export function textOf(cell: Cell | undefined): string {
 
 const numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 20 });
 
-/** A number for people, with its thousands marked; all digits stay. */
+/** A number for people: all digits stay, and thousands are marked where there are many. Four digits may be a year. */
 export function figure(cell: Cell | undefined): string {
-  return typeof cell === "number" && Math.abs(cell) < 1e15 ? numbers.format(cell) : textOf(cell);
+  const many = typeof cell === "number" && Math.abs(cell) >= 10_000 && Math.abs(cell) < 1e15;
+  return many ? numbers.format(cell) : textOf(cell);
 }
 
 /** Columns whose cells are all numbers, also where a database wrote them digit by digit as text. */

@@ -5,7 +5,7 @@ import { inWords } from "./words";
 test("rows are put into one line", () => {
   const check = (columns: string[], rows: Cell[][], expected: string, truncated = false) =>
     expect(inWords({ columns, rows, truncated })).toBe(expected);
-  check(["COUNT(*)"], [[1234]], "COUNT(*): 1,234");
+  check(["COUNT(*)"], [[12345]], "COUNT(*): 12,345");
   check(["mean_price"], [[null]], "mean price: NULL");
   check(["name", "n"], [["Ada", 3]], "name: Ada · n: 3");
   check(["a"], [], "No rows.");

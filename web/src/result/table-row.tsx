@@ -1,0 +1,54 @@
+import { memo } from "./memo";
+import type { Cell } from "../api";
+import { strings } from "../strings";
+import { textOf } from "./text";
+import { cellId, rowHeight } from "./table";
+
+/** Longer texts are cut here, so that a cell of megabytes does not slow the table; the whole cell can be opened. */
+const longest = 200;
+
+interface Props {
+  id: string;
+  row: number;
+  cells: readonly Cell[];
+  number: string;
+  right: readonly boolean[];
+  /** The first and the last column that is selected in this row; -1 for none. */
+  left: number;
+  until: number;
+  active: number;
+}
+
+/** A row is drawn again only when something about it changed: most of them stay as they are while one scrolls. */
+export const TableRow = memo(function TableRow({ id, row, cells, number, right, left, until, active }: Props) {
+  return (
+    <div role="row" class="grid-row" aria-rowindex={row + 2} style={{ transform: `translateY(${row * rowHeight}px)` }}>
+      <div role="rowheader" class="grid-number" aria-colindex={1}>
+        {number}
+      </div>
+      {cells.map((cell, column) => {
+        const selected = left >= 0 && column >= left && column <= until;
+        const look = `${right[column] ? "grid-right" : ""} ${selected ? "grid-selected" : ""} ${active === column ? "grid-active" : ""}`;
+        return (
+          <div
+            key={column}
+            id={cellId(id, { row, column })}
+            role="gridcell"
+            aria-colindex={column + 2}
+            aria-selected={selected}
+            class={look}
+            data-row={row}
+            data-column={column}
+          >
+            {cell === null ? <span class="null">{strings.result.null}</span> : cut(cell)}
+          </div>
+        );
+      })}
+    </div>
+  );
+});
+
+function cut(cell: Cell): string {
+  const text = textOf(cell);
+  return text.length > longest ? `${text.slice(0, longest)}…` : text;
+}
