@@ -40,7 +40,7 @@ export function Diagram({ tables, chosen, choose }: { tables: Table[]; chosen: T
       <div class="diagram-frame" ref={view.frame} tabIndex={0} role="group" aria-label={words.diagramKeys} {...view.handlers}>
         <svg viewBox={view.box} aria-hidden="true">
           <defs>
-            <marker id="diagram-end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto-start-reverse">
+            <marker id="diagram-end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">
               <path d="M0,0 L8,4 L0,8 z" class="diagram-arrow" />
             </marker>
           </defs>

@@ -34,6 +34,15 @@ describe("the diagram", () => {
     expect(shop.lines).toHaveLength(3);
   });
 
+  test("leads a line over several layers past the tables between", () => {
+    const { boxes, lines } = check([node("a"), node("b", "a"), node("c", "b", "a")]);
+    const between = boxes.find((box) => box.id === "b");
+    const long = lines.find((line) => line.from === "c" && line.to === "a");
+    // The straight part of the line lies in the layer of `b`, and either above or below it.
+    const level = Number(/L[\d.-]+,([\d.-]+)/.exec(long?.path ?? "")?.[1]);
+    expect(between && (level < between.y || level > between.y + between.height)).toBe(true);
+  });
+
   test("bears rings, tables that point at themselves, and ends that are not there", () => {
     const ring = check([node("a", "b"), node("b", "c"), node("c", "a"), node("staff", "staff"), node("lost", "nowhere")]);
     expect(ring.lines).toHaveLength(3);

@@ -114,7 +114,8 @@ interface Props {
 function ExampleView({ example, change, again, review = false }: Props) {
   const [editing, setEditing] = useState(false);
   const { id } = example;
-  const name = example.database || database.value;
+  // An example says its database by address; the server wants the name that users know.
+  const name = database.value;
   const about = (verb: string) => `${verb}: ${example.question}`;
 
   if (editing) {
