@@ -5,12 +5,14 @@ import { lazy } from "./lazy";
 import { go, route, type Route } from "./routes";
 import { administers, away, begin, me, ready, signInNeeded } from "./session";
 import { strings } from "./strings";
+import { ruleShown } from "./trust/open-rule";
 import { chooseTheme, theme, type Theme } from "./theme";
 
 const Sql = lazy(() => import("./sql").then((view) => view.Sql));
 const Schema = lazy(() => import("./schema").then((view) => view.Schema));
 const Teach = lazy(() => import("./teach").then((view) => view.Teach));
 const Operations = lazy(() => import("./operations").then((view) => view.Operations));
+const RulePage = lazy(() => import("./trust/rule-page").then((view) => view.RulePage));
 const SignIn = lazy(() => import("./sign-in").then((view) => view.SignIn));
 
 const views: Record<Route, () => preact.JSX.Element> = {
@@ -76,6 +78,7 @@ export function App() {
       <main id="content" tabIndex={-1} class={`view-${route.value}`}>
         {signInNeeded.value ? <SignIn /> : ready.value || away.value ? views[route.value]() : <p class="quiet">{strings.app.loading}</p>}
       </main>
+      {ruleShown.value && <RulePage />}
     </>
   );
 }
