@@ -28,7 +28,7 @@ export function Breakers({ breakers, again }: { breakers: Breaker[]; again: () =
           {trouble}
         </p>
       )}
-      <div class="operations-scroll" tabIndex={0} role="region" aria-labelledby="operations-breakers">
+      <div class="operations-scroll" tabIndex={0} role="group" aria-labelledby="operations-breakers">
         <table class="operations-table">
           <thead>
             <tr>

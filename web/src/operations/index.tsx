@@ -133,7 +133,7 @@ function Spending({ samples }: { samples: Sample[] }) {
       <h2>{words.cost}</h2>
       {models.length === 0 && <p class="quiet">{words.noCost}</p>}
       {models.length > 0 && (
-        <div class="operations-scroll" tabIndex={0} role="region" aria-label={words.cost}>
+        <div class="operations-scroll" tabIndex={0} role="group" aria-label={words.cost}>
           <table class="operations-table">
             <thead>
               <tr>
