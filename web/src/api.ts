@@ -39,6 +39,7 @@ export interface Question {
   question: string;
   database?: string;
   session_id?: string;
+  evidence?: string;
   fresh?: boolean;
   analysis?: "browser";
 }

@@ -1,0 +1,50 @@
+import type { Answer } from "../api";
+import { strings } from "../strings";
+
+const words = strings.trust;
+const tones = { high: "good", medium: "warn", low: "bad" } as const;
+/** Colour never carries the meaning alone: each level has its own shape too. */
+const shapes = { high: "●", medium: "◐", low: "○" } as const;
+
+/** How sure the answer is. It opens to what that was concluded from. */
+export function Confidence({ answer }: { answer: Answer }) {
+  const level = answer.confidence;
+  const { metadata, warnings } = answer;
+  const checks = [
+    words.checked.reviews(metadata.guardrails_checked),
+    words.checked.findings(warnings.length),
+    words.checked.corrections(metadata.correction_attempts),
+    words.checked.executions(metadata.tool_executions),
+    words.checked.models(metadata.llm_calls),
+    ...(answer.remembered ? [words.checked.remembered] : []),
+    ...(answer.fallback ? [words.checked.fallback] : []),
+  ];
+  return (
+    <details class="confidence">
+      <summary class={`tag ${tones[level]}`}>
+        <span aria-hidden="true">{shapes[level]}</span> {words.confidence[level]}
+      </summary>
+      <div class="card stack small">
+        <p>{words.confidenceMeans[level]}</p>
+        {answer.reasons.length > 0 && (
+          <>
+            <h3>{words.reasons}</h3>
+            <ul class="dots">
+              {answer.reasons.map((reason) => (
+                <li key={reason} class="breaks">
+                  {reason}
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+        <h3>{words.checks}</h3>
+        <ul class="dots">
+          {checks.map((check) => (
+            <li key={check}>{check}</li>
+          ))}
+        </ul>
+      </div>
+    </details>
+  );
+}
