@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Told } from "./api";
 import { problem, Trouble } from "./api";
 import { strings } from "./strings";
+import { Words } from "./trust/words";
 
 /** Whatever was thrown, in the form in which the server tells problems. */
 export function toldOf(error: unknown): Told {
@@ -21,10 +22,12 @@ export function TroubleNotice({ told, retry }: { told: Told; retry?: (() => void
       <p>
         <strong>{strings.app.codes[told.code] ?? told.title}</strong>
       </p>
-      <p class="breaks">{told.detail}</p>
+      <p class="breaks">
+        <Words text={told.detail} />
+      </p>
       {told.hint && (
         <p class="breaks">
-          <strong>{strings.app.hint}</strong> {told.hint}
+          <strong>{strings.app.hint}</strong> <Words text={told.hint} />
         </p>
       )}
       {retry && (

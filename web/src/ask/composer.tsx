@@ -37,6 +37,8 @@ export function Composer() {
     const question = draft.value;
     if (!question.trim() || busy) return;
     draft.value = "";
+    // On a phone the keyboard makes room for the answer.
+    if (matchMedia("(pointer: coarse)").matches) box.current?.blur();
     void ask(question);
   };
   return (

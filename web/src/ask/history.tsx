@@ -47,7 +47,7 @@ export function History({ chosen }: { chosen?: () => void }) {
   );
 }
 
-const day = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
+const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 function Entry({ conversation, chosen }: { conversation: Conversation; chosen: (() => void) | undefined }) {
   const first = conversation.turns[0]?.question ?? "";

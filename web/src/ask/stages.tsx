@@ -3,6 +3,7 @@ import { figure } from "../result/text";
 import { strings } from "../strings";
 import { tokens } from "../trust/tokens";
 import { colouredTokens } from "../trust/sql-view";
+import { Words } from "../trust/words";
 import { draftShown, type Run, type Step } from "./run";
 
 const words = strings.ask;
@@ -63,7 +64,7 @@ function Found({ step }: { step: Step }) {
         <ul class="quiet">
           {told.slice(0, 4).map((finding, i) => (
             <li key={i} class="breaks">
-              {finding.message}
+              <Words text={finding.message} />
             </li>
           ))}
         </ul>

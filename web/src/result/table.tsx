@@ -123,7 +123,7 @@ export function Table({ rows, places, sorting, label, sort, select, open }: Prop
       aria-colcount={rows.columns.length + 1}
       aria-multiselectable="true"
       aria-activedescendant={activeSeen ? cellId(id, selection.active) : undefined}
-      style={{ "--columns": columns, height: `${Math.min(16, places.length + 1) * rowHeight + 14}px` }}
+      style={{ "--columns": columns }}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
       onKeyDown={press}
       onCopy={copy}
@@ -153,7 +153,7 @@ export function Table({ rows, places, sorting, label, sort, select, open }: Prop
               >
                 <button type="button" tabIndex={-1} title={strings.result.sortBy(name)} onClick={() => sort(column)}>
                   <span class="grid-name">{name || strings.result.noName}</span>
-                  <span aria-hidden="true">{sorted ? (sorting?.down ? "↓" : "↑") : ""}</span>
+                  {sorted && <span aria-hidden="true">{sorting?.down ? "↓" : "↑"}</span>}
                 </button>
               </div>
             );

@@ -1,5 +1,6 @@
 import type { Answer } from "../api";
 import { strings } from "../strings";
+import { Words } from "./words";
 
 const words = strings.trust;
 const tones = { high: "good", medium: "warn", low: "bad" } as const;
@@ -32,7 +33,7 @@ export function Confidence({ answer }: { answer: Answer }) {
             <ul class="dots">
               {answer.reasons.map((reason) => (
                 <li key={reason} class="breaks">
-                  {reason}
+                  <Words text={reason} />
                 </li>
               ))}
             </ul>

@@ -3,6 +3,7 @@ import type { Applied } from "../api";
 import { strings } from "../strings";
 import { diff } from "./diff";
 import { openRule } from "./open-rule";
+import { Words } from "./words";
 
 const words = strings.trust;
 const tones = { safe: "good", likely: "warn", suggested: "" } as const;
@@ -39,7 +40,9 @@ export function Fixes({ fixes }: { fixes: readonly Applied[] }) {
       {fixes.map((fix, i) => (
         <li key={i}>
           <span class={`tag ${tones[fix.applicability]}`}>{words.sure[fix.applicability]}</span>
-          <span class="breaks">{fix.why}</span>
+          <span class="breaks">
+            <Words text={fix.why} />
+          </span>
           <RuleLink code={fix.code} />
         </li>
       ))}

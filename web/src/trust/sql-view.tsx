@@ -6,6 +6,7 @@ import { type Laid, format } from "./format";
 import { cutBy, type Piece } from "./place";
 import { openRule } from "./open-rule";
 import { look, type Token } from "./tokens";
+import { Words } from "./words";
 
 /** A finding and where it stands in the query. */
 export interface Marked {
@@ -78,11 +79,11 @@ export function FindingText({ finding }: { finding: Finding }) {
   return (
     <>
       <p class="breaks">
-        <span class={`tag ${toneOf(finding.severity)}`}>{strings.trust.severities[finding.severity]}</span> {finding.message}
+        <span class={`tag ${toneOf(finding.severity)}`}>{strings.trust.severities[finding.severity]}</span> <Words text={finding.message} />
       </p>
       {finding.evidence?.map((fact) => (
         <p key={fact} class="small quiet breaks">
-          {fact}
+          <Words text={fact} />
         </p>
       ))}
     </>

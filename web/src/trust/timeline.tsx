@@ -6,6 +6,7 @@ import { strings } from "../strings";
 import { Difference, Fixes, RuleLink } from "./mended";
 import { placeIn } from "./place";
 import { type Marked, SqlView } from "./sql-view";
+import { Words } from "./words";
 
 const words = strings.trust;
 
@@ -45,7 +46,7 @@ function Entry({ attempt, steps, dialect }: { attempt: Attempt; steps: readonly 
       <Fixes fixes={attempt.fixes ?? []} />
       {attempt.error && (
         <p class="notice bad small breaks">
-          {attempt.error} {attempt.finding && <RuleLink code={attempt.finding} />}
+          <Words text={attempt.error} /> {attempt.finding && <RuleLink code={attempt.finding} />}
         </p>
       )}
       <p class="small quiet">

@@ -39,7 +39,8 @@ export function spec(rows: Rows, chart: Chart, look: Look): Record<string, unkno
   const several = chart.y.length > 1;
   const parted = several || (chart.series !== null && chart.series !== undefined);
   const figures = several ? strings.result.chart.value : name(chart.y[0]);
-  const axis = { title: figures };
+  const whole = rows.rows.every((row) => chart.y.every((column) => row[column] === null || Number.isInteger(Number(row[column]))));
+  const axis = { title: figures, ...(whole && { axis: { tickMinStep: 1 } }) };
   const y = { field: "y", type: "quantitative", ...axis };
   const x = xOf(rows, chart, kind, name(chart.x));
   const colour = parted
@@ -49,7 +50,7 @@ export function spec(rows: Rows, chart: Chart, look: Look): Record<string, unkno
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",
     description: altText(rows, chart),
     width: look.width,
-    height: kind === "bar" && upright(rows, chart) === false ? { step: 22 } : 280,
+    height: kind === "bar" && !upright(rows, chart) ? lying(rows, chart) : 280,
     autosize: { type: "fit-x", contains: "padding" },
     background: "transparent",
     data: { values: marks(rows, chart) },
@@ -93,6 +94,13 @@ function xOf(rows: Rows, chart: Chart, kind: Drawn, title: string): Record<strin
 function upright(rows: Rows, chart: Chart): boolean {
   const longest = Math.max(0, ...rows.rows.slice(0, mostMarks).map((row) => textOf(row[chart.x ?? -1]).length));
   return rows.rows.length * Math.max(3, longest) <= 90;
+}
+
+/** Room for each name, and in it for each of its bars. */
+function lying(rows: Rows, chart: Chart): number {
+  const values = (column: number | null | undefined) => new Set(rows.rows.slice(0, mostMarks).map((row) => textOf(row[column ?? -1]))).size;
+  const beside = chart.y.length > 1 ? chart.y.length : chart.series === null || chart.series === undefined ? 1 : values(chart.series);
+  return values(chart.x) * Math.max(22, beside * 11 + 4);
 }
 
 function quantity(rows: Rows, column: number | null | undefined): boolean {
