@@ -19,6 +19,8 @@ export function compressed(): Plugin {
       out = config.build.outDir;
     },
     async closeBundle() {
+      // The folder is part of the repository, though nothing in it is; a build empties it.
+      await writeFile(join(out, ".gitignore"), "# The page is built into this folder; the program takes it from here.\n*\n!.gitignore\n");
       const sizes = new Map<string, { plain: number; br: number }>();
       for (const entry of await readdir(out, { recursive: true, withFileTypes: true })) {
         const path = join(entry.parentPath, entry.name);

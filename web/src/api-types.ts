@@ -209,6 +209,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/examples/{id}/verdict": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say whether an example is right */
+        post: operations["post_v1_examples_id_verdict"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions": {
         parameters: {
             query?: never;
@@ -254,6 +271,108 @@ export interface paths {
         };
         /** Every event of a past question */
         get: operations["get_v1_traces_id"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/traces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One's newest questions in short; with `all`, everybody's, for those whose role administers */
+        get: operations["get_v1_traces"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/traces/{id}/verdict": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say whether an answer was right: a right one is kept as an example, a wrong one is not answered so again */
+        post: operations["post_v1_traces_id_verdict"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the critic looks for */
+        get: operations["get_v1_rules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rules/{code}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All about a rule of the critic */
+        get: operations["get_v1_rules_code"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who asks, as the server sees them */
+        get: operations["get_v1_me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/suggestions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Questions that a database can be asked */
+        get: operations["get_v1_suggestions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -515,6 +634,8 @@ export interface components {
             choices?: string[];
             /** @description The rows come from plain SELECTs that were analysed here. */
             fallback: boolean;
+            /** @description What can be computed where the question came from, since no query answered it. */
+            analysis?: components["schemas"]["Program"] | null;
             /** @description Why there is no answer. */
             problem?: components["schemas"]["Problem"] | null;
             /** @description What the run took. */
@@ -633,6 +754,22 @@ export interface components {
              */
             duration_ms: number;
         };
+        /** @description A program over plain rows, for whoever asked to run where it can do no harm. It was written by a model and has not been run. */
+        Program: {
+            /** @description The rows that it needs. */
+            tables: components["schemas"]["Plain"][];
+            /** @description Python with pandas, which leaves its answer in `result`. */
+            code: string;
+        };
+        /** @description A whole table, as a program knows it. */
+        Plain: {
+            /** @description The variable that holds its rows. */
+            name: string;
+            /** @description The table. */
+            table: string;
+            /** @description The query that fetches its rows. */
+            sql: string;
+        };
         /** @description Why there is no answer, in a form that protocols can map. */
         Problem: {
             /** @description The kind. */
@@ -698,6 +835,259 @@ export interface components {
              */
             usd: number | null;
         };
+        /** @description One thing that happened. Surfaces only listen: nothing is decided by them. */
+        Event: {
+            /** @constant */
+            event: "started";
+            /** @description By which the run is found again. */
+            trace_id: string;
+            /** @description The question. */
+            question: string;
+            /** @description The database. */
+            database: string;
+            /** @description The model. */
+            model: string;
+            /** @description The dialect that is spoken. */
+            dialect: string;
+            /**
+             * Format: uint32
+             * @description How many drafts there may be.
+             */
+            max_attempts: number;
+        } | {
+            /** @constant */
+            event: "stage";
+            /** @description What. */
+            stage: components["schemas"]["Stage"];
+            /**
+             * Format: uint32
+             * @description The attempt that it belongs to, from 1.
+             */
+            attempt: number;
+        } | {
+            /** @constant */
+            event: "linked";
+            /** @description The tables that the model is shown. */
+            tables: string[];
+            /**
+             * Format: uint
+             * @description How many there are in all.
+             */
+            of: number;
+        } | {
+            /** @constant */
+            event: "recalled";
+            /** @description The example whose query is tried instead of asking a model. */
+            known?: string | null;
+            /** @description The examples that the model is shown. */
+            examples: components["schemas"]["Shown"][];
+            /** @description Examples that do not fit the tables any more. */
+            stale?: string[];
+            /** @description Why memory could not be asked. */
+            trouble?: string | null;
+        } | {
+            /** @constant */
+            event: "text";
+            /** @description The piece. */
+            piece: string;
+        } | {
+            /** @constant */
+            event: "drafted";
+            /**
+             * Format: uint32
+             * @description The attempt.
+             */
+            attempt: number;
+            /** @description What it wrote, cut where it is very long. */
+            text: string;
+            /** @description Tokens read and written. */
+            usage: components["schemas"]["Cost"];
+        } | {
+            /** @constant */
+            event: "weighed";
+            /**
+             * Format: uint32
+             * @description The attempt.
+             */
+            attempt: number;
+            /** @description The drafts that differ. */
+            drafts: string[];
+            /**
+             * Format: uint
+             * @description How many of all drafts agree on the answer that was taken.
+             */
+            agree: number;
+            /**
+             * Format: uint
+             * @description How many drafts passed the review.
+             */
+            of: number;
+        } | {
+            /** @constant */
+            event: "reviewed";
+            /**
+             * Format: uint32
+             * @description The attempt.
+             */
+            attempt: number;
+            /** @description The query. */
+            sql: string;
+            /** @description Whether it may be sent. */
+            approved: boolean;
+            /** @description What is wrong with it, or odd. */
+            findings: components["schemas"]["Finding"][];
+            /** @description The names it uses. */
+            extracted: components["schemas"]["Extracted"];
+        } | {
+            /** @constant */
+            event: "mended";
+            /**
+             * Format: uint32
+             * @description The attempt.
+             */
+            attempt: number;
+            /** @description The query before. */
+            before: string;
+            /** @description The query now. */
+            after: string;
+            /** @description What was done. */
+            applied: components["schemas"]["Applied"][];
+            /** @description The snippets that changed. */
+            changes: components["schemas"]["Change"][];
+        } | {
+            /** @constant */
+            event: "executed";
+            /**
+             * Format: uint32
+             * @description The attempt.
+             */
+            attempt: number;
+            /** @description The query. */
+            sql: string;
+            /**
+             * Format: uint
+             * @description How many rows came back.
+             */
+            rows: number;
+            /** @description There were more. */
+            truncated: boolean;
+            /**
+             * Format: double
+             * @description How long it took, in milliseconds.
+             */
+            ms: number;
+        } | {
+            /** @constant */
+            event: "rejected";
+            /**
+             * Format: uint32
+             * @description The attempt.
+             */
+            attempt: number;
+            /** @description The query. */
+            sql: string;
+            /** @description Its own words. */
+            error: components["schemas"]["EngineError"];
+            /** @description The rule that they belong to. */
+            finding: string;
+            /** @description The family of failure. */
+            error_type: components["schemas"]["ErrorType"];
+        } | {
+            /** @constant */
+            event: "retrying";
+            /**
+             * Format: uint32
+             * @description The attempt that begins.
+             */
+            attempt: number;
+            /**
+             * Format: uint32
+             * @description How many there may be.
+             */
+            of: number;
+            /** @description The way in which it is asked. */
+            strategy: string;
+            /** @description What it is told, and of which kind. */
+            feedback: components["schemas"]["Feedback"][];
+        } | {
+            /** @constant */
+            event: "changed";
+            /**
+             * Format: uint32
+             * @description The attempt.
+             */
+            attempt: number;
+            /** @description The snippets that changed. */
+            changes: components["schemas"]["Change"][];
+        } | {
+            /** @constant */
+            event: "fell_back";
+            /** @description The tables that are fetched. */
+            tables: string[];
+        } | {
+            /** @constant */
+            event: "finished";
+            /** @description How it ended. */
+            answer: components["schemas"]["Answer"];
+        };
+        /** @description What is being done just now. */
+        Stage: "pattern_selection" | "schema_discovery" | "generation" | "guardrail_check" | "tool_execution" | "self_correction" | "completed" | "failed" | "human_in_the_loop";
+        /** @description An example that a model is shown. */
+        Shown: {
+            /** @description By which it is known. */
+            id: string;
+            /** @description Its question. */
+            question: string;
+            /**
+             * Format: float
+             * @description How like that is to the question that is asked: 1 is the same.
+             */
+            similarity: number;
+        };
+        /** @description The names a query uses, for logs and `--explain`. */
+        Extracted: {
+            /** @description Tables of the database. */
+            tables: string[];
+            /** @description Names that WITH defines. */
+            ctes: string[];
+            /** @description Names that FROM gives, with what they stand for: `p` → `products`. */
+            aliases: [
+                string,
+                string
+            ][];
+            /** @description Tables that would have been allowed; absent if all are. */
+            allowed_tables: string[] | null;
+            /** @description The SQL that was looked at. */
+            sql: string;
+        };
+        /** @description One replaced stretch: what stood there and what stands there now. One side may be empty. */
+        Change: {
+            /** @description What stood there. */
+            before: string;
+            /** @description What stands there now. */
+            after: string;
+        };
+        /** @description An engine's refusal, untouched: engines report it, [`classify`] gives it meaning. */
+        EngineError: {
+            /** @description SQLSTATE, error number or error name; empty if the engine gives none. */
+            code: string;
+            /** @description The engine's own words. */
+            message: string;
+            /** @description Its hint, if it gives one. */
+            hint?: string | null;
+            /**
+             * Format: uint
+             * @description The byte of the query that it points at, if it does.
+             */
+            position?: number | null;
+        };
+        /** @description One thing that a model is told about its query. */
+        Feedback: {
+            /** @description The rule that it comes from. */
+            kind: string;
+            /** @description The words. */
+            text: string;
+        };
         /** @description What came of it. */
         Corrected: {
             /** @description The query to run; empty unless `success`, so that nobody runs what was given up or refused. */
@@ -743,22 +1133,6 @@ export interface components {
          *     verdict does not speak of them.
          */
         Verdict: "approved" | "refused";
-        /** @description The names a query uses, for logs and `--explain`. */
-        Extracted: {
-            /** @description Tables of the database. */
-            tables: string[];
-            /** @description Names that WITH defines. */
-            ctes: string[];
-            /** @description Names that FROM gives, with what they stand for: `p` → `products`. */
-            aliases: [
-                string,
-                string
-            ][];
-            /** @description Tables that would have been allowed; absent if all are. */
-            allowed_tables: string[] | null;
-            /** @description The SQL that was looked at. */
-            sql: string;
-        };
         /** @description What came of a query that was run. */
         RanTold: {
             /** @description The query that was sent. */
@@ -945,6 +1319,72 @@ export interface components {
             /** @description By which the run is found again. */
             trace_id: string;
         };
+        /** @description A past run in short. */
+        Past: {
+            /** @description By which it is found. */
+            trace_id: string;
+            /**
+             * Format: uint64
+             * @description When it began, in seconds since 1970.
+             */
+            at: number;
+            /** @description Who asked; empty where nobody signs in. */
+            user: string;
+            /** @description The question. */
+            question: string;
+            /** @description The database. */
+            database: string;
+            /** @description How it ended. */
+            status: string;
+            /** @description How sure the answer is. */
+            confidence: string;
+            /** @description The query that ran, or the best attempt. */
+            sql?: string | null;
+            /**
+             * Format: uint
+             * @description How many drafts there were.
+             */
+            attempts: number;
+            /**
+             * Format: double
+             * @description How long it took.
+             */
+            duration_ms: number;
+            /**
+             * Format: double
+             * @description What models cost, where that is known.
+             */
+            usd?: number | null;
+        };
+        /** @description What became of an answer that somebody judged. */
+        Judged: {
+            /** @description The example that is kept of it, if one is. */
+            example_id: string | null;
+        };
+        /** @description A rule of the critic. */
+        RuleTold: {
+            /** @description Its name, as findings carry it. */
+            code: string;
+            /** @description The family it belongs to. */
+            group: string;
+            /** @description What it is about, in a sentence. */
+            title: string;
+            /** @description All about it, in Markdown. */
+            page?: string | null;
+        };
+        /** @description Who asks, as the server sees them. */
+        Me: {
+            /** @description By which the server knows them; empty where nobody signs in. */
+            user: string;
+            /** @description Their role. */
+            role: string | null;
+            /** @description Whether they may see how the server is doing, and change what all share. */
+            administers: boolean;
+            /** @description Whether users are told apart. */
+            signs_in: boolean;
+            /** @description The model that is asked. */
+            model: string;
+        };
         /** @description How a tool has been doing. */
         Stats: {
             /** @description Which tool. */
@@ -1040,7 +1480,11 @@ export interface components {
              * @default false
              */
             summary: boolean;
+            /** @description Where a last analysis runs, once no query could be found. */
+            analysis?: components["schemas"]["Analysing"];
         };
+        /** @description Where the analysis of plain rows runs. */
+        Analysing: "here" | "browser";
         /** @description A query that failed, or may fail. */
         Correct: {
             /** @description Its text. */
@@ -1136,6 +1580,11 @@ export interface components {
              */
             shared: boolean;
         };
+        /** @description What somebody thinks of an answer, or of an example. */
+        Opinion: {
+            /** @description It is right. */
+            good: boolean;
+        };
         /** @description A conversation to begin. */
         Begin: {
             /**
@@ -1181,7 +1630,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Answer"];
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["Event"];
                     "text/csv": string;
                 };
             };
@@ -1596,6 +2045,42 @@ export interface operations {
             };
         };
     };
+    post_v1_examples_id_verdict: {
+        parameters: {
+            query?: {
+                /** @description the database; it may be left out where there is only one */
+                database?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Opinion"];
+            };
+        };
+        responses: {
+            /** @description as asked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description a problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Told"];
+                };
+            };
+        };
+    };
     get_v1_sessions: {
         parameters: {
             query?: never;
@@ -1736,6 +2221,196 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown[];
+                };
+            };
+            /** @description a problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Told"];
+                };
+            };
+        };
+    };
+    get_v1_traces: {
+        parameters: {
+            query?: {
+                /** @description the most that are listed */
+                limit?: number;
+                /** @description everybody's */
+                all?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description as asked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Past"][];
+                };
+            };
+            /** @description a problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Told"];
+                };
+            };
+        };
+    };
+    post_v1_traces_id_verdict: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Opinion"];
+            };
+        };
+        responses: {
+            /** @description as asked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Judged"];
+                };
+            };
+            /** @description a problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Told"];
+                };
+            };
+        };
+    };
+    get_v1_rules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description as asked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleTold"][];
+                };
+            };
+            /** @description a problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Told"];
+                };
+            };
+        };
+    };
+    get_v1_rules_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                code: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description as asked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleTold"];
+                };
+            };
+            /** @description a problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Told"];
+                };
+            };
+        };
+    };
+    get_v1_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description as asked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description a problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Told"];
+                };
+            };
+        };
+    };
+    get_v1_suggestions: {
+        parameters: {
+            query?: {
+                /** @description the database; it may be left out where there is only one */
+                database?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description as asked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string[];
                 };
             };
             /** @description a problem */

@@ -1,12 +1,21 @@
 import type { components } from "./api-types";
 import { MessageCutter } from "./event-stream";
 import { exactJson } from "./exact-json";
-import type { Event } from "./events";
 import { away, signInNeeded } from "./session";
 import { strings } from "./strings";
 
 type Schemas = components["schemas"];
-export type { Analysis, Answer, Applied, Attempt, Event, Extracted, Finding } from "./events";
+/** What the server tells while it answers a question. */
+export type Event = Schemas["Event"];
+export type Answer = Schemas["Answer"];
+/** A program that computes the answer here, once no query could be found. */
+export type Analysis = Schemas["Program"];
+export type Stage = Schemas["Stage"];
+export type Change = Schemas["Change"];
+export type Finding = Schemas["Finding"];
+export type Applied = Schemas["Applied"];
+export type Attempt = Schemas["Attempt"];
+export type Extracted = Schemas["Extracted"];
 export type Listed = Schemas["Listed"];
 export type Rows = Schemas["Rows"];
 export type Cell = Rows["rows"][number][number];
@@ -22,33 +31,12 @@ export type Conversation = Schemas["SessionTold"];
 export type Example = Schemas["Example"];
 export type Emptiness = Schemas["Emptiness"];
 export type Told = Schemas["Told"];
-export interface Me {
-  user: string;
-  role: string | null;
-  administers: boolean;
-  signs_in: boolean;
-  model: string | null;
-}
-export interface Rule {
-  code: string;
-  title: string;
-  group: string;
-  page: string;
-}
-export interface Question {
-  question: string;
-  database?: string;
-  session_id?: string;
-  evidence?: string;
-  fresh?: boolean;
-  analysis?: "browser";
-}
-export interface Query {
-  sql: string;
-  database?: string;
-  question?: string;
-  max_rows?: number;
-}
+export type Me = Schemas["Me"];
+export type Rule = Schemas["RuleTold"];
+/** What may be left out of a request, is: the description says only what the server puts in its place. */
+type Asked<T, Needed extends keyof T> = Pick<T, Needed> & Partial<T>;
+export type Question = Asked<Schemas["Question"], "question">;
+export type Query = Asked<Schemas["QueryText"], "sql">;
 
 /** Something that the server refused, in its own words. */
 export class Trouble extends Error {
@@ -159,7 +147,7 @@ export const api = {
   page: (cursor: string, pageSize?: number, signal?: AbortSignal) =>
     json<Ran>(`/v1/results/${id(cursor)}${query({ page_size: pageSize })}`, { ...(signal && { signal }) }),
   explainEmpty: (body: Query) => json<Emptiness>("/v1/explain-empty", { body }),
-  rules: () => json<Omit<Rule, "page">[]>("/v1/rules"),
+  rules: () => json<Rule[]>("/v1/rules"),
   rule: (code: string) => json<Rule>(`/v1/rules/${id(code)}`),
   examples: (database?: string) => json<Example[]>(`/v1/examples${query({ database })}`),
   addExample: (body: { question: string; sql: string; database?: string; shared?: boolean }) => json<Example>("/v1/examples", { body }),

@@ -84,7 +84,7 @@ export function Composer() {
           </button>
         )}
       </div>
-      {me.value && me.value.model === null && <p class="notice warn small">{words.noModel}</p>}
+      {me.value?.model === "" && <p class="notice warn small">{words.noModel}</p>}
     </form>
   );
 }

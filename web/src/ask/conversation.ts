@@ -1,6 +1,6 @@
 import { batch, computed, signal } from "@preact/signals";
 import { api, type Conversation, type Event, type Told } from "../api";
-import { away, database, me } from "../session";
+import { away, database } from "../session";
 import { isAborted, toldOf } from "../trouble";
 import { emptyRun, heard, type Run } from "./run";
 
@@ -63,8 +63,7 @@ export async function ask(question: string, { evidence, fresh = false }: { evide
         ...(session && { session_id: session }),
         ...(evidence && { evidence }),
         ...(fresh && { fresh }),
-        // A server that knows who asks knows this too.
-        ...(me.value && { analysis: "browser" as const }),
+        analysis: "browser",
       },
       events.push,
       mine.signal,
@@ -150,11 +149,19 @@ export async function showAgain(turn: Turn): Promise<void> {
   if (!turn.traceId) return;
   try {
     const events = await api.trace(turn.traceId);
-    const run = events.reduce((now, event) => heard(now, event, 0), emptyRun);
+    const run = asKept(events.reduce((now, event) => heard(now, event, 0), emptyRun));
     change(turn.id, (now) => ({ ...now, run, state: "done", took: run.answer?.metadata.total_duration_ms ?? null }));
   } catch (error) {
     change(turn.id, (now) => ({ ...now, told: toldOf(error), state: "trouble" }));
   }
+}
+
+/** Of past answers only the first rows are kept. That is said, and all of them can be fetched, as where rows were cut off. */
+function asKept(run: Run): Run {
+  const { answer } = run;
+  const found = run.steps.findLast((step) => step.rows !== undefined)?.rows ?? 0;
+  if (!answer?.rows || answer.rows.rows.length >= found) return run;
+  return { ...run, answer: { ...answer, rows: { ...answer.rows, truncated: true } } };
 }
 
 export async function forget(conversation: Conversation): Promise<void> {

@@ -20,7 +20,7 @@ test("events become steps with what came of them", () => {
     { event: "stage", stage: "self_correction", attempt: 1 },
     { event: "mended", attempt: 1, before: "a", after: "b", applied: [], changes: [{ before: "a", after: "b" }] },
     { event: "stage", stage: "tool_execution", attempt: 1 },
-    { event: "rejected", attempt: 1, sql: "b", error: { code: "1", message: "no" }, finding: "f", error_type: "e" },
+    { event: "rejected", attempt: 1, sql: "b", error: { code: "1", message: "no" }, finding: "f", error_type: "unknown" },
     { event: "retrying", attempt: 2, of: 3, strategy: "s", feedback: [{ kind: "k", text: "told" }] },
     { event: "stage", stage: "generation", attempt: 2 },
     { event: "text", piece: "again" },

@@ -1,5 +1,4 @@
-import type { Answer, Applied, Event, Extracted, Finding } from "../api";
-import type { Change, Stage } from "../events";
+import type { Answer, Applied, Change, Event, Extracted, Finding, Stage } from "../api";
 
 export type StepKind = "link" | "recall" | "draft" | "check" | "run" | "mend" | "retry" | "fallback";
 
@@ -12,7 +11,7 @@ export interface Step {
   ended: number | null;
   tables?: string[];
   of?: number;
-  known?: string | undefined;
+  known?: string | null | undefined;
   examples?: number;
   /** What the model has written so far. */
   text?: string;

@@ -56,7 +56,7 @@ export function RulePage() {
       </p>
       {told && <TroubleNotice told={told} />}
       {!rule && !told && <p class="quiet">{strings.app.loading}</p>}
-      {rule && <MarkdownView text={withoutTitle(rule.page)} />}
+      {rule && <MarkdownView text={withoutTitle(rule.page ?? rule.title)} />}
     </aside>
   );
 }
