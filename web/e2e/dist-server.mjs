@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 const dist = process.env.QUERYMEND_DIST ?? path.join(path.dirname(fileURLToPath(import.meta.url)), "../dist");
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; worker-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const workerPolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'";
+const workerPolicy = (host) => `default-src 'none'; script-src http://${host}/pyodide/ 'wasm-unsafe-eval'; connect-src http://${host}/pyodide/; base-uri 'none'`;
 const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".json": "application/json", ".wasm": "application/wasm", ".webmanifest": "application/manifest+json" };
 
 export async function startDist(target, pyodide) {
@@ -21,7 +21,7 @@ export async function startDist(target, pyodide) {
       response.writeHead(404);
       return response.end();
     }
-    const headers = { "content-type": types[path.extname(file)] ?? "application/octet-stream", "content-security-policy": pathname.startsWith("/assets/analysis-worker") ? workerPolicy : policy, "x-content-type-options": "nosniff" };
+    const headers = { "content-type": types[path.extname(file)] ?? "application/octet-stream", "content-security-policy": pathname.startsWith("/assets/analysis-worker") ? workerPolicy(request.headers.host) : policy, "x-content-type-options": "nosniff" };
     const packed = /\bbr\b/.test(request.headers["accept-encoding"] ?? "") && fs.existsSync(`${file}.br`);
     if (packed) headers["content-encoding"] = "br";
     response.writeHead(200, headers);

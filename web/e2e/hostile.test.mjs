@@ -101,7 +101,8 @@ test("hostile names of tables and columns are only names", async () => {
   for (let index = 0; index < (await names.count()); index += 1) {
     await names.nth(index).click();
     await page.getByRole("button", { name: /Show the first/ }).click();
-    await page.getByRole("region", { name: /The first rows of/ }).waitFor();
+    // One of the names has a letter that cannot be seen, and the server refuses such queries.
+    await page.getByRole("region", { name: /The first rows of/ }).or(page.getByRole("alert")).first().waitFor();
   }
   await harmless(tab, requests, "the schema");
   await shot(page, "hostile-schema");
@@ -140,9 +141,8 @@ test("hostile rules and refusals are only texts", async () => {
   await page.getByText(payloads[0]).first().waitFor();
   await ask(page, inDrafts);
   const turn = page.getByRole("article", { name: inDrafts });
-  const rule = turn.getByRole("button", { name: /The rule/ }).first();
-  if ((await rule.count()) === 0) await turn.locator("summary").first().click();
-  await rule.click();
+  await turn.getByText("How it was answered").click();
+  await turn.getByRole("button", { name: /The rule/ }).first().click();
   await page.getByText(payloads[1]).last().waitFor();
   await harmless(tab, requests, "a rule");
   await shot(page, "hostile-rule");

@@ -30,7 +30,8 @@ export async function start({ script = [], config = "", make = "", keys = [], ar
   let server;
   let address;
   const begin = async (at) => {
-    const log = fs.openSync(path.join(folder, "serve.log"), "a");
+    // A fresh log: where an earlier server listened says nothing about this one.
+    const log = fs.openSync(path.join(folder, "serve.log"), "w");
     server = spawn(binary, ["serve", "--db", "shop.db", "--bind", `127.0.0.1:${at}`, "--model", model.name, ...args], {
       cwd: folder,
       env: environment,
@@ -74,8 +75,8 @@ export async function start({ script = [], config = "", make = "", keys = [], ar
 async function listening(server, log) {
   for (let tries = 0; tries < 300; tries += 1) {
     const said = fs.readFileSync(log, "utf8");
-    const found = [...said.matchAll(/listening at (http:\S+)/g)].at(-1);
-    if (found && said.lastIndexOf("stopped") < found.index) return found[1];
+    const found = /listening at (http:\S+)/.exec(said);
+    if (found) return found[1];
     if (server.exitCode !== null) throw new Error(`the server did not start:\n${said}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

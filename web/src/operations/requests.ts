@@ -16,7 +16,8 @@ export interface Past {
   confidence: string;
   attempts: number;
   duration_ms: number;
-  usd: number | null;
+  /** What it cost, where the price is known. */
+  usd?: number | null;
 }
 
 export const operating = {

@@ -47,7 +47,7 @@ export function Traces({ past, trouble, loading }: { past: Past[]; trouble: stri
                 one.user,
                 one.attempts,
                 one.duration_ms,
-                one.usd,
+                one.usd ?? null,
               )}
             </p>
             {open === one.trace_id && <Steps trace={one.trace_id} />}

@@ -146,12 +146,12 @@ function ExampleView({ example, change, again, review = false }: Props) {
       <pre class="example-sql">{example.sql}</pre>
       <div class="row">
         {(review || example.standing !== "verified") && (
-          <button type="button" aria-label={about(words.approve)} onClick={() => void change(() => teaching.approve(id, name))}>
+          <button type="button" aria-label={about(words.approve)} onClick={() => void change(() => teaching.review(id, true, name))}>
             {words.approve}
           </button>
         )}
         {(review || example.standing === "verified") && (
-          <button type="button" aria-label={about(words.reject)} onClick={() => void change(() => teaching.reject(id, name))}>
+          <button type="button" aria-label={about(words.reject)} onClick={() => void change(() => teaching.review(id, false, name))}>
             {words.reject}
           </button>
         )}

@@ -6,8 +6,9 @@ const id = encodeURIComponent;
 export const teaching = {
   /** A right answer becomes an example, whose id comes back; of a wrong one, what was learnt is taken back. */
   judge: (trace: string, good: boolean) => json<{ example_id: string | null }>(`/v1/traces/${id(trace)}/verdict`, { body: { good } }),
-  approve: (example: string, database: string) => json<void>(`/v1/examples/${id(example)}/approve${query({ database })}`, { method: "POST" }),
-  reject: (example: string, database: string) => json<void>(`/v1/examples/${id(example)}/reject${query({ database })}`, { method: "POST" }),
+  /** An example that somebody looked at: approved, or rejected and not learnt again. */
+  review: (example: string, good: boolean, database: string) =>
+    json<void>(`/v1/examples/${id(example)}/verdict${query({ database })}`, { body: { good } }),
   remove: (example: string, database: string) => api.removeExample(example, database),
   add: (question: string, sql: string, database: string, shared: boolean) => api.addExample({ question, sql, database, shared }),
 };
