@@ -2,7 +2,6 @@ import { useEffect, useState } from "preact/hooks";
 import { type Answer, api, type Emptiness } from "../api";
 import { lazy } from "../lazy";
 import { ResultView } from "../result";
-import { go } from "../routes";
 import { strings } from "../strings";
 import { Verdict } from "../teach/verdict";
 import { TroubleNotice } from "../trouble";
@@ -49,13 +48,6 @@ function Ending({ turn, answer }: { turn: Turn; answer: Answer }) {
         <div class="stack">
           <TroubleNotice told={toldIn(answer, words.gaveUp)} retry={retry} />
           <p class="small quiet">{words.gaveUpMore}</p>
-          {answer.sql && (
-            <div class="row">
-              <button type="button" onClick={() => go("sql", { sql: answer.sql ?? "", question: answer.question, database: turn.database })}>
-                {strings.trust.edit}
-              </button>
-            </div>
-          )}
         </div>
       );
     case "failed":
@@ -139,7 +131,7 @@ function Why({ turn, answer }: { turn: Turn; answer: Answer }) {
         if (answer.status === "answered") localStorage.setItem(openPlace, now ? "yes" : "no");
       }}
     >
-      <summary>{words.answered}</summary>
+      <summary>{answer.status === "answered" ? words.answered : words.tried}</summary>
       {open && <Trust answer={answer} steps={turn.run.steps} database={turn.database} dialect={turn.run.dialect} />}
     </details>
   );

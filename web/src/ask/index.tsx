@@ -23,10 +23,24 @@ export function Ask() {
     handed.value = null;
     document.getElementById("question")?.focus();
   }, [handed.value]);
-  // A new question is brought to the top of the screen; what is read below it is not moved afterwards.
+  // A new question is brought to the top of the screen, and once more when its answer has made room for that; but never away from
+  // where somebody went meanwhile.
+  const busy = running.value !== null;
+  const moved = useRef(false);
+  useEffect(() => {
+    const note = () => {
+      moved.current = true;
+    };
+    const ways = ["wheel", "touchmove", "pointerdown"] as const;
+    for (const way of ways) addEventListener(way, note, { passive: true });
+    return () => {
+      for (const way of ways) removeEventListener(way, note);
+    };
+  }, []);
   useLayoutEffect(() => {
-    if (running.value) end.current?.lastElementChild?.scrollIntoView({ block: "start" });
-  }, [count]);
+    if (busy) moved.current = false;
+    if (count > 0 && !moved.current) end.current?.lastElementChild?.scrollIntoView({ block: "start" });
+  }, [count, busy]);
   return (
     <div class={count > 0 ? "ask ask-begun" : "ask"}>
       <aside class="ask-side" aria-label={words.history}>

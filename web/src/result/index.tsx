@@ -36,7 +36,7 @@ export function ResultView({ rows: given, chart, source, text }: Props) {
   const picture = useMemo(() => chart ?? anyChart(rows), [chart, rows]);
   return (
     <div class="result stack">
-      <p class="in-words breaks">{text || inWords(rows)}</p>
+      {(text || picture?.kind !== "figure") && <p class="in-words breaks">{text || inWords(rows)}</p>}
       {rows.truncated && <Truncated rows={rows} source={source} take={setRows} />}
       {picture && picture.kind !== "figure" && (
         <details class="fold" open={pictured} onToggle={(event) => setPictured(event.currentTarget.open)}>

@@ -27,7 +27,7 @@ export function Trust({ answer, steps, database, dialect }: Props) {
   if (!sql) return null;
   return (
     <div class="trust stack">
-      <section class="stack" aria-label={words.query}>
+      <section class="stack" aria-label={words.queryFor(answer.question)}>
         <div class="row">
           <h3>{words.query}</h3>
           <QueryActions sql={sql} question={answer.question} database={database} />

@@ -16,7 +16,7 @@ export function MarkdownView({ text }: { text: string }) {
 function BlockView({ block }: { block: Block }) {
   switch (block.kind) {
     case "heading":
-      return block.level <= 1 ? <h3>{line(block.text)}</h3> : <h4>{line(block.text)}</h4>;
+      return block.level <= 2 ? <h3>{line(block.text)}</h3> : <h4>{line(block.text)}</h4>;
     case "paragraph":
       return <p>{line(block.text)}</p>;
     case "quote":

@@ -43,17 +43,14 @@ export function RulePage() {
       }}
     >
       <div class="row rule-head">
-        <h2 ref={heading} tabIndex={-1} class="breaks">
-          {rule?.title ?? code}
+        <h2 ref={heading} tabIndex={-1} class="breaks mono">
+          {code}
         </h2>
         <button type="button" onClick={closeRule}>
           {strings.trust.close}
         </button>
       </div>
-      <p class="row small">
-        <code>{code}</code>
-        {rule && <span class="tag">{rule.group}</span>}
-      </p>
+      {rule && <p class="tag">{rule.group}</p>}
       {told && <TroubleNotice told={told} />}
       {!rule && !told && <p class="quiet">{strings.app.loading}</p>}
       {rule && <MarkdownView text={withoutTitle(rule.page ?? rule.title)} />}
