@@ -4,6 +4,7 @@ import { Ask } from "./ask";
 import { lazy } from "./lazy";
 import { go, route, type Route } from "./routes";
 import { administers, away, begin, me, ready, signInNeeded } from "./session";
+import { ShortcutsButton, useShortcuts } from "./shortcuts";
 import { strings } from "./strings";
 import { ruleShown } from "./trust/open-rule";
 import { chooseTheme, theme, type Theme } from "./theme";
@@ -25,6 +26,7 @@ const views: Record<Route, () => preact.JSX.Element> = {
 
 export function App() {
   useEffect(() => void begin(), []);
+  useShortcuts();
   useEffect(() => {
     document.title = route.value === "ask" ? strings.app.name : `${strings.app[route.value]} · ${strings.app.name}`;
   }, [route.value]);
@@ -64,6 +66,7 @@ export function App() {
               </button>
             </span>
           )}
+          <ShortcutsButton />
           <ThemeChoice />
         </span>
       </header>
@@ -83,10 +86,10 @@ export function App() {
   );
 }
 
+/** The page is loaded anew, so that nothing of this user is left in it. */
 function signOut(): void {
   key.set("");
-  me.value = null;
-  signInNeeded.value = true;
+  location.reload();
 }
 
 function ThemeChoice() {

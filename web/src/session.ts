@@ -25,7 +25,10 @@ export async function begin(): Promise<void> {
   try {
     databases.value = await api.databases();
     if (!databases.value.some((one) => one.name === database.value)) database.value = databases.value[0]?.name ?? "";
-    me.value = await api.me().catch(() => null);
+    const now = await api.me().catch(() => null);
+    // What one user asked is not to be seen by the next, who signs in on the same page.
+    if (me.value && now && me.value.user !== now.user) location.reload();
+    me.value = now;
     away.value = false;
     signInNeeded.value = false;
     ready.value = true;

@@ -39,7 +39,22 @@ export const strings = {
     tryAgain: "Try again",
     signOut: "Sign out",
     database: "Database",
-    shortcuts: "Keys",
+    keys: {
+      title: "Keys",
+      close: "Close",
+      single: "Single keys (/, g and ?) work wherever nothing is being typed",
+      list: [
+        ["/", "go to the question box"],
+        ["Enter", "ask; Shift+Enter begins a line"],
+        ["Esc", "cancel the question, or close what is open"],
+        ["g a · g s · g d · g t · g o", "go to Ask, SQL, Schema, Teach, Operations"],
+        ["Ctrl+Enter", "run the query that is being written"],
+        ["Arrows, Page, Home, End", "move in a table; with Shift select"],
+        ["Enter in a table", "show the whole cell; in the head, sort"],
+        ["Ctrl+C", "copy what is selected in a table"],
+        ["?", "show this list"],
+      ] as [string, string][],
+    },
     wentWrong: "This view could not be shown.",
   },
   ask: {

@@ -13,11 +13,7 @@ export function Composer() {
 
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea, select, [contenteditable]");
-      if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
-        event.preventDefault();
-        box.current?.focus();
-      } else if (event.key === "Escape" && running.value && !document.querySelector("dialog[open]")) cancel();
+      if (event.key === "Escape" && running.value && !document.querySelector("dialog[open]")) cancel();
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);

@@ -51,4 +51,6 @@ test("codes are not numbers", () => {
   expect(numeric(table(["zip"], [["01234"], ["99999"]]), 0)).toBe(false);
   expect(numeric(table(["d"], [["12345678901234567890.5"], [null]]), 0)).toBe(true);
   expect(figure(1234567.5)).toBe("1,234,567.5");
+  expect(figure(873.0899999999999)).toBe("873.09");
+  expect(figure(2024)).toBe("2024");
 });

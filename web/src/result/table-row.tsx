@@ -1,7 +1,7 @@
 import { memo } from "./memo";
 import type { Cell } from "../api";
 import { strings } from "../strings";
-import { textOf } from "./text";
+import { shownText } from "./text";
 import { cellId, rowHeight } from "./table";
 
 /** Longer texts are cut here, so that a cell of megabytes does not slow the table; the whole cell can be opened. */
@@ -49,6 +49,6 @@ export const TableRow = memo(function TableRow({ id, row, cells, number, right, 
 });
 
 function cut(cell: Cell): string {
-  const text = textOf(cell);
+  const text = shownText(cell);
   return text.length > longest ? `${text.slice(0, longest)}…` : text;
 }

@@ -6,12 +6,17 @@ export function textOf(cell: Cell | undefined): string {
   return String(cell);
 }
 
+/** A cell as it is shown: sums of floats are rid of the noise in their last digit. What is copied or exported keeps it. */
+export function shownText(cell: Cell | undefined): string {
+  return typeof cell === "number" && !Number.isInteger(cell) ? String(Number(cell.toPrecision(15))) : textOf(cell);
+}
+
 const numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 20 });
 
 /** A number for people: all digits stay, and thousands are marked where there are many. Four digits may be a year. */
 export function figure(cell: Cell | undefined): string {
   const many = typeof cell === "number" && Math.abs(cell) >= 10_000 && Math.abs(cell) < 1e15;
-  return many ? numbers.format(cell) : textOf(cell);
+  return many ? numbers.format(Number(cell.toPrecision(15))) : shownText(cell);
 }
 
 /** Columns whose cells are all numbers, also where a database wrote them digit by digit as text. */

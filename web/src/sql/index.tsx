@@ -98,7 +98,7 @@ export function Sql() {
       </div>
       <FindingList live={live} apply={apply} goTo={goTo} />
       {live.told && <TroubleNotice told={live.told} />}
-      {told && <TroubleNotice told={told} retry={() => void run()} />}
+      {told && <TroubleNotice told={plainly(told)} retry={told.code === "preflight_validation_failed" ? undefined : () => void run()} />}
       {ran && (
         <section class="card stack" aria-label={words.result}>
           <ResultView rows={ran.result.rows} source={{ sql: ran.sql, database: ran.database }} />
@@ -108,6 +108,11 @@ export function Sql() {
       <Save sql={sql} database={of} question={question.value} change={(text) => (question.value = text)} />
     </div>
   );
+}
+
+/** What is wrong with a query stands above already, where it can be mended; the hint is for programs. */
+function plainly(told: Told): Told {
+  return told.code === "preflight_validation_failed" ? { ...told, hint: null } : told;
 }
 
 /** Changes the text as if it were typed, so that it can be undone like anything else that was typed. */
