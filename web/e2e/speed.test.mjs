@@ -71,10 +71,15 @@ test("a hundred thousand rows scroll", async () => {
   }
   const trace = JSON.parse((await chromium.browser.stopTracing()).toString());
   const main = mainThread(trace.traceEvents);
-  const tasks = trace.traceEvents.filter((event) => /(^|::)RunTask$/.test(event.name) && event.ph === "X" && main(event)).map((event) => event.dur / 1000);
-  const long = tasks.filter((ms) => ms > 100);
+  const ran = trace.traceEvents.filter((event) => event.name === "RunTask" && event.ph === "X" && main(event));
+  const tasks = ran.map((event) => event.dur / 1000);
+  // On a machine that does other things besides, a task also takes the time in which it had to wait for a processor.
+  const worked = ran.map((event) => (event.tdur ?? event.dur) / 1000);
+  const over = (times, ms) => times.filter((time) => time > ms).length;
   assert.ok(tasks.length > 100, `the trace has only ${tasks.length} tasks`);
-  console.log(`scrolling ${rows} rows: ${tasks.length} tasks, the longest ${Math.max(0, ...tasks).toFixed(1)} ms, ${tasks.filter((ms) => ms > 50).length} over 50 ms, ${long.length} over 100 ms`);
+  console.log(
+    `scrolling ${rows} rows: ${tasks.length} tasks, the longest ${Math.max(...tasks).toFixed(1)} ms (${Math.max(...worked).toFixed(1)} ms of a processor), over 50 ms ${over(tasks, 50)} (${over(worked, 50)}), over 100 ms ${over(tasks, 100)} (${over(worked, 100)})`,
+  );
   const cells = await grid.getByRole("gridcell").count();
   assert.ok(cells > 0 && cells < 2_000, `${cells} cells are in the page at once`);
 

@@ -3,6 +3,7 @@ import type { Analysis as Plan } from "../api";
 import { ResultView } from "../result";
 import { strings } from "../strings";
 import "./analysis.css";
+import { chartFor } from "./chart";
 import { limits } from "./limits";
 import { analyse, type Run } from "./run";
 
@@ -30,14 +31,14 @@ export function Analysis({ plan, database, question }: { plan: Plan; database: s
         {words.steps[run.step]}
         {run.step === "failed" && `: ${run.why}`}
       </p>
-      {run.rows && <ResultView rows={run.rows} />}
+      {run.rows && <ResultView rows={run.rows} chart={chartFor(run.rows)} />}
       {run.printed && (
-        <details>
+        <details class="fold">
           <summary>{words.printed}</summary>
           <pre class="analysis-code">{run.printed}</pre>
         </details>
       )}
-      <details open={run.step === "failed"}>
+      <details class="fold" open={run.step === "failed"}>
         <summary>{words.how}</summary>
         <div class="stack">
           <p class="small quiet">{words.forQuestion(question)}</p>

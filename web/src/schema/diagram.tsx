@@ -74,7 +74,7 @@ export function Diagram({ tables, chosen, choose }: { tables: Table[]; chosen: T
           })}
         </svg>
       </div>
-      <details>
+      <details class="fold">
         <summary>{words.asText}</summary>
         <ul class="diagram-text">
           {drawn.map((table) => (
