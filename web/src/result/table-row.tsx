@@ -22,22 +22,19 @@ interface Props {
 /** A row is drawn again only when something about it changed: most of them stay as they are while one scrolls. */
 export const TableRow = memo(function TableRow({ id, row, cells, number, right, left, until, active }: Props) {
   return (
-    <div role="row" class="grid-row" aria-rowindex={row + 2} style={{ transform: `translateY(${row * rowHeight}px)` }}>
-      <div role="rowheader" class="grid-number" aria-colindex={1}>
+    <div role="row" class="grid-row" aria-rowindex={row + 2} data-row={row} style={{ transform: `translateY(${row * rowHeight}px)` }}>
+      <div role="rowheader" class="grid-number">
         {number}
       </div>
       {cells.map((cell, column) => {
         const selected = left >= 0 && column >= left && column <= until;
-        const look = `${right[column] ? "grid-right" : ""} ${selected ? "grid-selected" : ""} ${active === column ? "grid-active" : ""}`;
         return (
           <div
             key={column}
-            id={cellId(id, { row, column })}
+            id={active === column ? cellId(id, { row, column }) : undefined}
             role="gridcell"
-            aria-colindex={column + 2}
-            aria-selected={selected}
-            class={look}
-            data-row={row}
+            aria-selected={selected || undefined}
+            class={look(right[column] ?? false, selected, active === column)}
             data-column={column}
           >
             {cell === null ? <span class="null">{strings.result.null}</span> : cut(cell)}
@@ -47,6 +44,11 @@ export const TableRow = memo(function TableRow({ id, row, cells, number, right, 
     </div>
   );
 });
+
+function look(right: boolean, selected: boolean, active: boolean): string | undefined {
+  if (!right && !selected && !active) return undefined;
+  return [right && "grid-right", selected && "grid-selected", active && "grid-active"].filter(Boolean).join(" ");
+}
 
 function cut(cell: Cell): string {
   const text = shownText(cell);

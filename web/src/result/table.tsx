@@ -9,7 +9,9 @@ import { figure, numeric, textOf, tsv } from "./text";
 /** Every row is as high as any other, so that a place on the screen says which row it is. In step with `result.css`. */
 export const rowHeight = 30;
 /** Rows that are drawn above and below what is seen, so that nothing is blank while scrolling. */
-const spare = 8;
+const spare = 10;
+/** Only when so many rows were scrolled by, others are drawn. */
+const leap = 5 * rowHeight;
 
 interface Props {
   rows: Rows;
@@ -65,7 +67,7 @@ export function Table({ rows, places, sorting, label, sort, select, open }: Prop
   }, [selection]);
 
   const first = Math.max(0, Math.floor(top / rowHeight) - spare);
-  const last = Math.min(places.length, Math.ceil((top + height) / rowHeight) + spare);
+  const last = Math.min(places.length, Math.ceil((top + leap + height) / rowHeight) + spare);
   const chosen = selection && boxOf(selection);
   const activeSeen = selection && (selection.active.row < 0 || (selection.active.row >= first && selection.active.row < last));
 
@@ -120,11 +122,10 @@ export function Table({ rows, places, sorting, label, sort, select, open }: Prop
       tabIndex={0}
       aria-label={label}
       aria-rowcount={places.length + 1}
-      aria-colcount={rows.columns.length + 1}
       aria-multiselectable="true"
       aria-activedescendant={activeSeen ? cellId(id, selection.active) : undefined}
       style={{ "--columns": columns }}
-      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+      onScroll={(event) => setTop(Math.floor(event.currentTarget.scrollTop / leap) * leap)}
       onKeyDown={press}
       onCopy={copy}
       onPointerDown={point}
@@ -136,7 +137,7 @@ export function Table({ rows, places, sorting, label, sort, select, open }: Prop
     >
       <div role="rowgroup" class="grid-head">
         <div role="row" class="grid-row" aria-rowindex={1}>
-          <div role="columnheader" class="grid-number" aria-colindex={1}>
+          <div role="columnheader" class="grid-number">
             <span class="unseen">{strings.result.rowNumber}</span>
           </div>
           {rows.columns.map((name, column) => {
@@ -147,7 +148,6 @@ export function Table({ rows, places, sorting, label, sort, select, open }: Prop
                 key={column}
                 id={cellId(id, { row: -1, column })}
                 role="columnheader"
-                aria-colindex={column + 2}
                 aria-sort={sorted ?? "none"}
                 class={`${right[column] ? "grid-right" : ""} ${active ? "grid-active" : ""}`}
               >
@@ -190,8 +190,9 @@ export function cellId(table: string, { row, column }: Place): string {
 }
 
 function placeOf(target: EventTarget | null): Place | null {
-  const cell = target instanceof Element ? target.closest<HTMLElement>("[data-row]") : null;
-  return cell ? { row: Number(cell.dataset["row"]), column: Number(cell.dataset["column"]) } : null;
+  const cell = target instanceof Element ? target.closest<HTMLElement>("[data-column]") : null;
+  const row = cell?.parentElement?.dataset["row"];
+  return cell && row !== undefined ? { row: Number(row), column: Number(cell.dataset["column"]) } : null;
 }
 
 /** Columns are as wide as what stands in the first rows, within reason. */
