@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
+import { inWords } from "../result/words";
 import { handed } from "../routes";
 import { database } from "../session";
 import { strings } from "../strings";
@@ -79,7 +80,10 @@ export function Ask() {
 /** What screen readers are told while a question is answered. */
 function spoken(): string {
   const turn = running.value;
-  if (!turn) return "";
+  if (!turn) {
+    const rows = turns.value[turns.value.length - 1]?.run.answer?.rows;
+    return rows ? inWords(rows) : "";
+  }
   const step = turn.run.steps[turn.run.steps.length - 1];
   return step ? words.running[step.kind] : words.running.start;
 }

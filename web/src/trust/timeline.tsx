@@ -25,6 +25,7 @@ function Entry({ attempt, steps, dialect }: { attempt: Attempt; steps: readonly 
   const draft = steps.find((step) => step.kind === "draft");
   const ran = steps.findLast((step) => step.kind === "run");
   const worked = ran?.rows !== undefined;
+  // Of past questions it is not known when each step was.
   const took = steps.length > 0 ? Math.max(...steps.map((step) => step.ended ?? step.begun)) - Math.min(...steps.map((step) => step.begun)) : null;
   const findings = steps.find((step) => step.kind === "check")?.findings ?? [];
   const marks = findings.flatMap((finding): Marked[] => {
@@ -36,7 +37,7 @@ function Entry({ attempt, steps, dialect }: { attempt: Attempt; steps: readonly 
       <p class="row">
         <strong>{words.attempt(attempt.number)}</strong>
         <span class="quiet small">{attempt.strategy ? words.strategy(attempt.strategy) : words.firstDraft}</span>
-        {took !== null && <span class="quiet small">{words.wrote(duration(took))}</span>}
+        {took ? <span class="quiet small">{words.wrote(duration(took))}</span> : null}
       </p>
       {attempt.mended ? (
         <Difference before={attempt.sql} after={attempt.mended} dialect={dialect} />
