@@ -8,6 +8,7 @@ const median = "What is the median price of a product?";
 const escaping = "Which product can escape?";
 const endless = "Which product never ends?";
 const broken = "Which product is broken?";
+const cut = "How many items are there in all orders?";
 const program = /Python program with pandas/;
 // SQLite has no such function, and no rule can put it right.
 const hopeless = "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY price) FROM products";
@@ -53,12 +54,14 @@ const script = [
   ...failing(median, 'print("rows:", len(products))\nresult = products["price"].median()'),
   ...failing(escaping, escape),
   ...failing(endless, "while True:\n    result = 1"),
+  { question: cut, about: program, replies: ["result = len(order_items)"] },
+  { question: cut, replies: [hopeless.replaceAll("products", "order_items")] },
   ...failing(broken, "result = products['no such column'].sum()"),
 ];
 
 let server, chromium;
 before(async () => {
-  server = await start({ script, args: ["--pyodide", pyodide] });
+  server = await start({ script, config: "limits: {rows: 200}\n", args: ["--pyodide", pyodide] });
   chromium = await open();
 });
 after(async () => {
@@ -97,6 +100,14 @@ test("a question that no query answers is computed by Python in the browser, rig
   await analysis.getByText(`${sorted.length} rows`).waitFor();
   await accessible(page, "an analysis in the browser");
   await shot(page, "analysis-done");
+  await clean(tab);
+  await tab.context.close();
+});
+
+test("rows that could not be fetched are told above the result", async () => {
+  const tab = await chromium.tab();
+  const analysis = await ask(tab.page, cut);
+  await analysis.getByText("Not all rows of order_items could be fetched").waitFor({ timeout: 170_000 });
   await clean(tab);
   await tab.context.close();
 });

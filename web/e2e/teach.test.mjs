@@ -67,6 +67,10 @@ test("a wrong answer is put right by hand", async () => {
 
 test("answers that nobody looked at wait in the queue", async () => {
   await ask(unseen);
+  // An answer is learnt from when the next question of the conversation comes and finds no fault with it.
+  await page.getByLabel("Your question").fill(right);
+  await page.getByRole("button", { name: "Ask", exact: true }).click();
+  await page.getByRole("article", { name: right }).getByText("How it was answered").waitFor();
   await page.getByRole("link", { name: "Teach" }).click();
   const queue = page.getByRole("region", { name: /wait(s)? for a look/ });
   await queue.getByRole("heading", { name: unseen }).waitFor();

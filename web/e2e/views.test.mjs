@@ -4,9 +4,17 @@ import { after, before, test } from "node:test";
 import { accessible, clean, open, phone, shot, wide } from "./browser.mjs";
 import { start } from "./servers.mjs";
 
+const script = [
+  { question: "How many products", replies: ["SELECT count(*) AS products FROM products"] },
+  { question: "How many electronics", replies: ["SELECT count(*) AS electronics FROM products WHERE categry = 'Electronics'"] },
+  { question: "How many toys", replies: ["SELECT count(*) WITHIN GROUP (ORDER BY price) FROM products", "SELECT count(*) AS toys FROM products WHERE category = 'Toys'"] },
+  { question: "Break", replies: [{ status: 500 }] },
+];
+const post = (path, body) => fetch(new URL(path, server.url), { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+
 let server, chromium;
 before(async () => {
-  server = await start({ script: [{ question: "How many products", replies: ["SELECT count(*) AS products FROM products"] }] });
+  server = await start({ script, config: "circuit_breaker: {failure_threshold: 1, timeout: 10m, max_timeout: 1h}\n" });
   chromium = await open();
 });
 after(async () => {
@@ -63,25 +71,50 @@ test("examples are added, changed and forgotten", async () => {
   await shot(page, "teach");
   await page.getByRole("button", { name: "Forget: How many reviews are there?" }).click();
   await page.getByText("No examples").waitFor();
+  assert.equal((await post("/v1/examples", { question: "How many orders are there?", sql: "SELECT count(*) FROM orders" })).status, 201);
   await clean(tab);
   await tab.context.close();
 });
 
-test("operations show breakers, figures and costs", async () => {
+test("operations show figures, costs and every step of a past question", async () => {
   const tab = await chromium.tab();
   const { page } = tab;
-  const asked = await fetch(`${server.url}/v1/ask`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ question: "How many products are there?" }) });
-  assert.equal(asked.status, 200);
+  assert.equal((await post("/v1/ask", { question: "How many products are there?" })).status, 200);
+  assert.equal((await post("/v1/ask", { question: "How many electronics are there?" })).status, 200);
+  assert.equal((await post("/v1/ask", { question: "How many toys are there?" })).status, 200);
   await page.goto(`${server.url}/operations`);
   await page.getByRole("rowheader", { name: /database:sqlite/ }).waitFor();
   await page.getByRole("rowheader", { name: /scripted/ }).first().waitFor();
+  await page.getByRole("region", { name: "Queries that failed, by kind" }).getByRole("rowheader").first().waitFor();
   await shot(page, "operations");
+  await page.getByLabel("Search").fill("electronics");
+  await page.getByRole("button", { name: /How many electronics/ }).click();
+  await page.getByText("mended", { exact: true }).click();
+  await page.getByText(/"after": "SELECT/).waitFor();
+  await accessible(page, "a past question");
+  await page.getByText(/"after": "SELECT/).scrollIntoViewIfNeeded();
+  await shot(page, "operations-trace");
+  await clean(tab);
+  await tab.context.close();
+});
+
+test("a model that was left alone is used again", async () => {
+  const tab = await chromium.tab();
+  const { page } = tab;
+  await post("/v1/ask", { question: "Break" });
+  await page.goto(`${server.url}/operations`);
+  const row = page.getByRole("row").filter({ hasText: "model:" });
+  await row.getByText("left alone").waitFor();
+  await shot(page, "operations-breaker");
+  await row.getByRole("button", { name: /Use again/ }).click();
+  await row.getByText("in use").waitFor();
   await clean(tab);
   await tab.context.close();
 });
 
 for (const [size, viewport] of Object.entries({ wide, phone })) {
   for (const dark of [false, true]) {
+    // Views are full by now: an example, past questions, a breaker that was open.
     test(`everyone can use every view: ${size}, ${dark ? "dark" : "light"}`, async () => {
       const tab = await chromium.tab({ viewport, dark, touch: size === "phone" });
       for (const view of ["ask", "sql", "schema", "teach", "operations"]) {

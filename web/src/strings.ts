@@ -437,7 +437,8 @@ export const strings = {
     here: "fetched",
     notYet: "not fetched yet",
     count: (rows: number) => (rows === 1 ? "1 row" : `${rows.toLocaleString("en")} rows`),
-    cut: (rows: number) => `the first ${rows.toLocaleString("en")} rows; there are more, and the result does not count them`,
+    cut: (rows: number) => `the first ${rows.toLocaleString("en")} rows; there are more`,
+    missing: (tables: string) => `Not all rows of ${tables} could be fetched: the result does not count the rest, and may be wrong.`,
     bounds: (seconds: number, megabytes: number, rows: number) =>
       `The code may run for ${seconds} s and use ${megabytes} MB; of each table it gets at most ${rows.toLocaleString("en")} rows, and nothing else: no network, no keys, no files.`,
     tooLarge: (megabytes: number) => `the rows take more than ${megabytes} MB`,

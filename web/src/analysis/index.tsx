@@ -14,6 +14,7 @@ export function Analysis({ plan, database, question }: { plan: Plan; database: s
   const running = useMemo(() => analyse(plan, database), [plan, database]);
   const run = running.run.value;
   const over = run.step === "done" || run.step === "failed" || run.step === "stopped";
+  const missing = run.arrived.filter((table) => table.truncated).map((table) => table.name);
   return (
     <section class="analysis stack" aria-label={words.title}>
       <header class="row">
@@ -31,6 +32,7 @@ export function Analysis({ plan, database, question }: { plan: Plan; database: s
         {words.steps[run.step]}
         {run.step === "failed" && `: ${run.why}`}
       </p>
+      {run.rows && missing.length > 0 && <p class="notice warn">{words.missing(missing.join(", "))}</p>}
       {run.rows && <ResultView rows={run.rows} chart={chartFor(run.rows)} />}
       {run.printed && (
         <details class="fold">
