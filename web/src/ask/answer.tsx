@@ -68,6 +68,14 @@ function Answered({ turn, answer }: { turn: Turn; answer: Answer }) {
       <div class="answer-badge">
         <Confidence answer={answer} />
       </div>
+      {answer.remembered && (
+        <p class="row small quiet">
+          {words.remembered}
+          <button type="button" class="plain small" onClick={() => void ask(turn.question, { fresh: true })}>
+            {words.askFresh}
+          </button>
+        </p>
+      )}
       {rows && (
         <ResultView
           rows={rows}

@@ -48,6 +48,11 @@ export function TurnView({ turn }: { turn: Turn }) {
             {words.stepsTitle} <span class="quiet">{summary(turn)}</span>
           </summary>
           <Stages run={run} live={false} />
+          {run.traceId && (
+            <p class="quiet">
+              {strings.trust.trace} <code class="breaks">{run.traceId}</code>
+            </p>
+          )}
         </details>
       )}
     </article>

@@ -1,6 +1,6 @@
-import { useRef } from "preact/hooks";
 import { type Rows, send } from "../api";
 import { download } from "../clipboard";
+import { Popup } from "../popup";
 import { strings } from "../strings";
 import { mostRows, type Source } from "./more";
 import { csv } from "./text";
@@ -20,17 +20,11 @@ interface Props {
 
 /** What is shown, made here; or the rows of the database, written by the server. */
 export function Export({ rows, places, source, fail }: Props) {
-  const menu = useRef<HTMLDetailsElement>(null);
-  const close = () => {
-    if (menu.current) menu.current.open = false;
-  };
   const shown = () => {
     const columns = rows.columns.map((_, column) => column);
     download(new Blob([csv(rows, places, columns)], { type: "text/csv" }), "rows.csv");
-    close();
   };
   const fetched = async (format: keyof typeof formats) => {
-    close();
     if (!source) return;
     const { accept, ending } = formats[format];
     try {
@@ -42,35 +36,24 @@ export function Export({ rows, places, source, fail }: Props) {
     }
   };
   return (
-    <details
-      ref={menu}
-      class="menu"
-      onKeyDown={(event) => {
-        if (event.key !== "Escape" || !menu.current?.open) return;
-        event.stopPropagation();
-        close();
-        menu.current.querySelector("summary")?.focus();
-      }}
-      onFocusOut={(event) => {
-        if (!(event.relatedTarget instanceof Node) || !menu.current?.contains(event.relatedTarget)) close();
-      }}
-    >
-      <summary class="button">{strings.result.export}</summary>
-      <ul>
-        <li>
-          <button type="button" class="plain" onClick={shown}>
-            {strings.result.exports.shown}
-          </button>
-        </li>
-        {source &&
-          (["csv", "parquet", "arrow"] as const).map((format) => (
-            <li key={format}>
-              <button type="button" class="plain" onClick={() => void fetched(format)}>
-                {strings.result.exports[format]}
-              </button>
-            </li>
-          ))}
-      </ul>
-    </details>
+    <Popup look="menu" buttonLook="button" button={strings.result.export}>
+      {(close) => (
+        <ul onClick={close}>
+          <li>
+            <button type="button" class="plain" onClick={shown}>
+              {strings.result.exports.shown}
+            </button>
+          </li>
+          {source &&
+            (["csv", "parquet", "arrow"] as const).map((format) => (
+              <li key={format}>
+                <button type="button" class="plain" onClick={() => void fetched(format)}>
+                  {strings.result.exports[format]}
+                </button>
+              </li>
+            ))}
+        </ul>
+      )}
+    </Popup>
   );
 }

@@ -1,4 +1,5 @@
 import type { Answer } from "../api";
+import { Popup } from "../popup";
 import { strings } from "../strings";
 import { Words } from "./words";
 
@@ -20,32 +21,36 @@ export function Confidence({ answer }: { answer: Answer }) {
     ...(answer.remembered ? [words.checked.remembered] : []),
     ...(answer.fallback ? [words.checked.fallback] : []),
   ];
+  const button = (
+    <>
+      <span aria-hidden="true">{shapes[level]}</span> {words.confidence[level]}
+    </>
+  );
   return (
-    <details class="confidence">
-      <summary class={`tag ${tones[level]}`}>
-        <span aria-hidden="true">{shapes[level]}</span> {words.confidence[level]}
-      </summary>
-      <div class="card stack small">
-        <p>{words.confidenceMeans[level]}</p>
-        {answer.reasons.length > 0 && (
-          <>
-            <h3>{words.reasons}</h3>
-            <ul class="dots">
-              {answer.reasons.map((reason) => (
-                <li key={reason} class="breaks">
-                  <Words text={reason} />
-                </li>
-              ))}
-            </ul>
-          </>
-        )}
-        <h3>{words.checks}</h3>
-        <ul class="dots">
-          {checks.map((check) => (
-            <li key={check}>{check}</li>
-          ))}
-        </ul>
-      </div>
-    </details>
+    <Popup look="confidence" buttonLook={`tag ${tones[level]}`} button={button}>
+      {() => (
+        <div class="card stack small">
+          <p>{words.confidenceMeans[level]}</p>
+          {answer.reasons.length > 0 && (
+            <>
+              <h3>{words.reasons}</h3>
+              <ul class="dots">
+                {answer.reasons.map((reason) => (
+                  <li key={reason} class="breaks">
+                    <Words text={reason} />
+                  </li>
+                ))}
+              </ul>
+            </>
+          )}
+          <h3>{words.checks}</h3>
+          <ul class="dots">
+            {checks.map((check) => (
+              <li key={check}>{check}</li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </Popup>
   );
 }

@@ -100,19 +100,21 @@ function Drawing({ rows, chart }: { rows: Rows; chart: Chart }) {
   const view = useRef<View | null>(null);
   const [state, setState] = useState<"drawing" | "drawn" | "failed">("drawing");
   const [width, setWidth] = useState(0);
-  const dark = theme.value === "dark" || (theme.value === "auto" && isDark());
+  const [system, setSystem] = useState(isDark());
+  const dark = theme.value === "auto" ? system : theme.value === "dark";
 
   useEffect(() => {
     const element = place.current;
     if (!element) return;
     const watch = new ResizeObserver(() => setWidth(Math.round(element.clientWidth)));
     watch.observe(element);
-    const system = matchMedia("(prefers-color-scheme: dark)");
-    const again = () => setWidth((now) => now - 1);
-    system.addEventListener("change", again);
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    const changed = () => setSystem(scheme.matches);
+    changed();
+    scheme.addEventListener("change", changed);
     return () => {
       watch.disconnect();
-      system.removeEventListener("change", again);
+      scheme.removeEventListener("change", changed);
     };
   }, []);
   useEffect(() => {
