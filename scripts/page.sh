@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../web"
 fail() { echo "error: $1" >&2; echo "hint: $2" >&2; exit 1; }
 
 # Everything that the build reads. Tests and what they leave behind change nothing about the page.
-sources() { find src public index.html package.json package-lock.json ./*.ts ./*.json -type f -not -name '*.test.ts' "$@" 2>/dev/null; }
+sources() { find src public build index.html package.json package-lock.json ./*.ts ./*.json -type f -not -name '*.test.ts' "$@" 2>/dev/null; }
 if [ -f dist/index.html ] && [ -z "$(sources -newer dist/index.html | head -n 1)" ]; then exit 0; fi
 
 command -v node > /dev/null || fail "the page cannot be built: node is not installed" "install Node.js 20 or newer"

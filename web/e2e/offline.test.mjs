@@ -40,6 +40,7 @@ test("a reload without the server shows the page, and what is kept holds nothing
   await server.back();
   await page.getByRole("button", { name: "Try again" }).first().click();
   await page.getByText("The server is away.").waitFor({ state: "hidden" });
+  await page.getByText("5 tables", { exact: true }).waitFor();
   await clean(tab);
   await tab.context.close();
 });

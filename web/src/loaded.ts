@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
+import { away } from "./session";
 
 export interface Loaded<T> {
   /** What came, or what came last. */
@@ -25,6 +26,11 @@ export function useLoaded<T>(load: () => Promise<T>, depends: readonly unknown[]
     };
   }, [...depends, round]);
   const again = useCallback(() => setRound((before) => before + 1), []);
+  // What could not be fetched while the server was away comes by itself once it is back.
+  const here = !away.value;
+  useEffect(() => {
+    if (here && state.trouble) again();
+  }, [here]);
   return { ...state, again };
 }
 

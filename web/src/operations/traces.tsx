@@ -78,7 +78,7 @@ function Steps({ trace }: { trace: string }) {
             <summary>
               <span class="tag">{words.events[event.event] ?? event.event}</span> <span class="operations-gist">{gist(event)}</span>
             </summary>
-            <pre class="operations-event">{JSON.stringify(event, null, 2)}</pre>
+            <pre class="operations-event" tabIndex={0}>{JSON.stringify(event, null, 2)}</pre>
           </details>
         </li>
       ))}

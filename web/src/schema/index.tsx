@@ -40,7 +40,7 @@ export function Schema() {
           <input type="search" value={typed} onInput={(event) => setTyped(event.currentTarget.value)} autocomplete="off" />
         </label>
         <p class="small quiet" role="status">
-          {loading && !value ? strings.app.loading : words.count(found.length, tables.length)}
+          {value ? words.count(found.length, tables.length) : loading ? strings.app.loading : ""}
         </p>
         {trouble && (
           <p class="notice bad" role="alert">

@@ -20,9 +20,15 @@ function example(question: string, more: Partial<Example> = {}): Example {
 }
 
 test("examples are found by words of their question and query, the newest first", () => {
-  const all = [example("How many orders?", { added: 1 }), example("Sales by city", { sql: "SELECT city FROM orders", added: 2 }), example("Stock")];
+  const seen = { standing: "verified" } as const;
+  const all = [
+    example("How many orders?", { ...seen, added: 1 }),
+    example("Sales by city", { ...seen, sql: "SELECT city FROM orders", added: 2 }),
+    example("Stock", seen),
+    example("Orders of today"),
+  ];
   expect(search(all, "ORDERS", "").map((one) => one.question)).toEqual(["Sales by city", "How many orders?"]);
-  expect(search(all, "", "verified")).toEqual([]);
+  expect(search(all, "", "rejected")).toEqual([]);
 });
 
 test("the queue begins with what was shown most often", () => {

@@ -2,11 +2,11 @@ import type { Example } from "../api";
 
 export type Standing = Example["standing"];
 
-/** Examples with some words in their question or query; the newest first. */
+/** Examples that were looked at, with some words in their question or query; the newest first. */
 export function search(examples: Example[], typed: string, standing: Standing | ""): Example[] {
   const wanted = typed.toLowerCase().split(/\s+/).filter(Boolean);
   return examples
-    .filter((example) => standing === "" || example.standing === standing)
+    .filter((example) => (standing === "" ? example.standing !== "unverified" : example.standing === standing))
     .filter((example) => {
       const text = `${example.question}\n${example.sql}`.toLowerCase();
       return wanted.every((word) => text.includes(word));

@@ -10,7 +10,8 @@ import { teaching } from "./requests";
 import "./teach.css";
 
 const words = strings.teach;
-const standings: Standing[] = ["verified", "unverified", "stale", "rejected"];
+/** Those that were not looked at are not among them: they have a place of their own. */
+const standings: Standing[] = ["verified", "stale", "rejected"];
 const tones: Record<Standing, string> = { verified: "good", unverified: "warn", stale: "", rejected: "bad" };
 
 /** What was learnt from answers: questions with their queries, those first that wait for somebody to look at them. */
@@ -90,7 +91,7 @@ export function Teach() {
           </label>
         </div>
         <p class="small quiet" role="status">
-          {loading && !value ? strings.app.loading : words.count(found.length)}
+          {value ? words.count(found.length) : loading ? strings.app.loading : ""}
         </p>
         <ul class="stack">
           {found.map((example) => (
