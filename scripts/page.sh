@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# The page, as files that the server carries in itself: web/dist.
+#
+#   scripts/page.sh    builds it where a source is newer than what was built; otherwise does nothing
+set -euo pipefail
+cd "$(dirname "$0")/../web"
+fail() { echo "error: $1" >&2; echo "hint: $2" >&2; exit 1; }
+
+# Everything that the build reads. Tests and what they leave behind change nothing about the page.
+sources() { find src public build index.html package.json package-lock.json ./*.ts ./*.json -type f -not -name '*.test.ts' "$@" 2>/dev/null; }
+if [ -f dist/index.html ] && [ -z "$(sources -newer dist/index.html | head -n 1)" ]; then exit 0; fi
+
+command -v node > /dev/null || fail "the page cannot be built: node is not installed" "install Node.js 20 or newer"
+command -v npm > /dev/null || fail "the page cannot be built: npm is not installed" "it comes with Node.js 20 or newer"
+[ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || fail "the page cannot be built with node $(node -v)" "install Node.js 20 or newer"
+
+# npm leaves this file behind when it is done: what it installed is what the lock asks for as long as that is not newer.
+if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
+  npm ci --no-audit --no-fund >&2 || fail "npm cannot install what the page is built with" "is a package registry reachable? \`npm --prefix web ci\` says more"
+fi
+npm run build >&2
+# A build keeps the times of files that did not change; the next run goes by this one.
+touch dist/index.html

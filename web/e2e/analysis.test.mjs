@@ -1,0 +1,156 @@
+// When no query answers a question, plain rows come to the browser and Python computes the answer there, out of reach of everything.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { accessible, clean, open, shot } from "./browser.mjs";
+import { pyodide, start } from "./servers.mjs";
+
+const median = "What is the median price of a product?";
+const escaping = "Which product can escape?";
+const endless = "Which product never ends?";
+const broken = "Which product is broken?";
+const cut = "How many items are there in all orders?";
+const program = /Python program with pandas/;
+// SQLite has no such function, and no rule can put it right.
+const hopeless = "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY price) FROM products";
+
+// Whatever the program tries, it finds rows and nothing else. It tells what it found, so that the test sees that it ran to its end.
+const escape = `
+import sys, gc
+found = []
+for name in ("js", "pyodide_js", "pyodide.http", "pyodide.code", "_pyodide_core", "micropip"):
+    try:
+        __import__(name)
+        found.append("module " + name)
+    except ImportError:
+        pass
+for thing in gc.get_objects():
+    if "JsProxy" not in str(type(thing)) and "JsProxy" not in type(thing).__name__:
+        continue
+    for name in ("fetch", "XMLHttpRequest", "WebSocket", "indexedDB", "caches", "importScripts", "BroadcastChannel", "eval"):
+        try:
+            if getattr(thing, name, None) is not None:
+                found.append("name " + name)
+        except BaseException:
+            pass
+    for call in (lambda: thing.loadPackage("/v1/databases"), lambda: thing.constructor.constructor("return fetch('/v1/databases')")()):
+        try:
+            call()
+        except BaseException:
+            pass
+import urllib.request
+try:
+    urllib.request.urlopen("/v1/databases")
+    found.append("urllib")
+except BaseException:
+    pass
+result = "ways out: " + str(len(found)) + " " + ", ".join(sorted(set(found)))
+`;
+
+const failing = (question, code) => [
+  { question, about: program, replies: ["```python\n" + code + "\n```"] },
+  { question, replies: [hopeless, `${hopeless} LIMIT 1`, `${hopeless} LIMIT 2`] },
+];
+const script = [
+  ...failing(median, 'print("rows:", len(products))\nresult = products["price"].median()'),
+  ...failing(escaping, escape),
+  ...failing(endless, "while True:\n    result = 1"),
+  { question: cut, about: program, replies: ["result = len(order_items)"] },
+  { question: cut, replies: [hopeless.replaceAll("products", "order_items")] },
+  ...failing(broken, "result = products['no such column'].sum()"),
+];
+
+let server, chromium;
+before(async () => {
+  server = await start({ script, config: "limits: {rows: 200}\n", args: ["--pyodide", pyodide] });
+  chromium = await open();
+});
+after(async () => {
+  await chromium?.close();
+  await server?.stop();
+});
+
+async function ask(page, question) {
+  await page.goto(server.url);
+  await page.getByLabel("Your question").fill(question);
+  await page.getByRole("button", { name: "Ask", exact: true }).click();
+  const analysis = page.getByRole("article", { name: question }).getByRole("region", { name: "Computed in the browser" });
+  await analysis.waitFor({ timeout: 60_000 });
+  return analysis;
+}
+
+async function prices() {
+  const reply = await fetch(new URL("/v1/run", server.url), { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ sql: "SELECT price FROM products ORDER BY price" }) });
+  return (await reply.json()).rows.rows.map(([price]) => price);
+}
+
+test("a question that no query answers is computed by Python in the browser, rightly", async () => {
+  const sorted = await prices();
+  const right = (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
+  const tab = await chromium.tab();
+  const { page } = tab;
+  const analysis = await ask(page, median);
+  await analysis.getByText("less sure").waitFor();
+  await shot(page, "analysis-running");
+  await analysis.getByText("The analysis is done.").waitFor({ state: "attached", timeout: 170_000 });
+  const shown = await analysis.textContent();
+  const number = right.toFixed(6).replace(/\.?0+$/, "");
+  assert.ok(shown.replaceAll(",", "").includes(number), `${number} is not in: ${shown.slice(0, 400)}`);
+  await analysis.getByText("How it was computed").click();
+  await analysis.getByText('products["price"].median()').waitFor();
+  await analysis.getByText(`${sorted.length} rows`).waitFor();
+  await accessible(page, "an analysis in the browser");
+  await shot(page, "analysis-done");
+  await clean(tab);
+  await tab.context.close();
+});
+
+test("rows that could not be fetched are told above the result", async () => {
+  const tab = await chromium.tab();
+  const analysis = await ask(tab.page, cut);
+  await analysis.getByText("Not all rows of order_items could be fetched").waitFor({ timeout: 170_000 });
+  await clean(tab);
+  await tab.context.close();
+});
+
+test("the program reaches nothing but its rows", async () => {
+  const tab = await chromium.tab();
+  const { page, context } = tab;
+  const requests = [];
+  context.on("request", (request) => requests.push(new URL(request.url()).pathname));
+  const analysis = await ask(page, escaping);
+  await analysis.getByText("Computing…").waitFor({ timeout: 170_000 });
+  const before = requests.length;
+  await analysis.getByText("The analysis is done.").waitFor({ state: "attached", timeout: 60_000 });
+  const shown = await analysis.textContent();
+  // What is computed is looked for, which stands nowhere in the program's own text.
+  assert.match(shown, /ways out: 0 /, shown.slice(0, 400));
+  assert.deepEqual(requests.slice(before).filter((path) => !path.startsWith("/assets/")), []);
+  await context.close();
+});
+
+test("a program that never ends is stopped", async () => {
+  const tab = await chromium.tab();
+  const { page } = tab;
+  const analysis = await ask(page, endless);
+  await analysis.getByText("Computing…").waitFor({ timeout: 170_000 });
+  await analysis.getByRole("button", { name: "Stop" }).click();
+  await analysis.getByText("The analysis was stopped.").waitFor();
+  for (let tries = 0; page.workers().length > 0 && tries < 50; tries += 1) await page.waitForTimeout(200);
+  assert.equal(page.workers().length, 0, "the worker goes on");
+  await clean(tab);
+  await tab.context.close();
+});
+
+test("a program that fails says where, and is not tried again", async () => {
+  const tab = await chromium.tab();
+  const { page } = tab;
+  const asked = server.model.prompts.length;
+  const analysis = await ask(page, broken);
+  await analysis.getByText(/The analysis came to nothing: line 1: KeyError/).waitFor({ timeout: 170_000 });
+  const programs = server.model.prompts.slice(asked).filter((prompt) => program.test(prompt));
+  assert.equal(programs.length, 1);
+  await accessible(page, "an analysis that failed");
+  await shot(page, "analysis-failed");
+  await clean(tab);
+  await tab.context.close();
+});

@@ -1,0 +1,56 @@
+import type { Cell, Rows } from "../api";
+
+/** A cell as text. NULL is the empty text here; who shows it makes the difference visible. */
+export function textOf(cell: Cell | undefined): string {
+  if (cell === null || cell === undefined) return "";
+  return String(cell);
+}
+
+/** A cell as it is shown: sums of floats are rid of the noise in their last digit. What is copied or exported keeps it. */
+export function shownText(cell: Cell | undefined): string {
+  return typeof cell === "number" && !Number.isInteger(cell) ? String(Number(cell.toPrecision(15))) : textOf(cell);
+}
+
+const numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 20 });
+
+/** A number for people: all digits stay, and thousands are marked where there are many. Four digits may be a year. */
+export function figure(cell: Cell | undefined): string {
+  const many = typeof cell === "number" && Math.abs(cell) >= 10_000 && Math.abs(cell) < 1e15;
+  return many ? numbers.format(Number(cell.toPrecision(15))) : shownText(cell);
+}
+
+/** Columns whose cells are all numbers, also where a database wrote them digit by digit as text. */
+export function numeric(rows: Rows, column: number, look = rows.rows.length): boolean {
+  let any = false;
+  for (let i = 0; i < rows.rows.length && i < look; i++) {
+    const cell = rows.rows[i]?.[column];
+    if (cell === null || cell === undefined) continue;
+    // A number that begins with zeros is a code, and keeps its zeros.
+    if (typeof cell !== "number" && !(typeof cell === "string" && /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(cell))) return false;
+    any = true;
+  }
+  return any;
+}
+
+type Places = ArrayLike<number>;
+
+/** Tab-separated, as spreadsheets take it from the clipboard. */
+export function tsv(rows: Rows, places: Places, columns: readonly number[]): string {
+  const clean = (text: string) => (/["\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  return lines(rows, places, columns, clean, "\t", "\n");
+}
+
+/** Comma-separated, as RFC 4180 says it. NULL is nothing, the empty text is a pair of quotes. */
+export function csv(rows: Rows, places: Places, columns: readonly number[]): string {
+  const clean = (text: string) => (text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  return lines(rows, places, columns, clean, ",", "\r\n") + "\r\n";
+}
+
+function lines(rows: Rows, places: Places, columns: readonly number[], clean: (text: string) => string, comma: string, end: string): string {
+  const found = [columns.map((column) => clean(rows.columns[column] ?? "")).join(comma)];
+  for (let i = 0; i < places.length; i++) {
+    const row = rows.rows[places[i] ?? -1] ?? [];
+    found.push(columns.map((column) => (row[column] === null ? "" : clean(textOf(row[column])))).join(comma));
+  }
+  return found.join(end);
+}

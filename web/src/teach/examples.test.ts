@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import type { Example } from "../api";
+import { queue, search } from "./examples";
+
+function example(question: string, more: Partial<Example> = {}): Example {
+  return {
+    id: question,
+    question,
+    sql: "SELECT 1",
+    database: "shop",
+    dialect: "sqlite",
+    provenance: "auto",
+    standing: "unverified",
+    uses: 0,
+    helped: 0,
+    hurt: 0,
+    added: 0,
+    ...more,
+  };
+}
+
+test("examples are found by words of their question and query, the newest first", () => {
+  const seen = { standing: "verified" } as const;
+  const all = [
+    example("How many orders?", { ...seen, added: 1 }),
+    example("Sales by city", { ...seen, sql: "SELECT city FROM orders", added: 2 }),
+    example("Stock", seen),
+    example("Orders of today"),
+  ];
+  expect(search(all, "ORDERS", "").map((one) => one.question)).toEqual(["Sales by city", "How many orders?"]);
+  expect(search(all, "", "rejected")).toEqual([]);
+});
+
+test("the queue begins with what was shown most often", () => {
+  const all = [example("a"), example("b", { uses: 3 }), example("c", { standing: "verified", uses: 9 })];
+  expect(queue(all).map((one) => one.question)).toEqual(["b", "a"]);
+});

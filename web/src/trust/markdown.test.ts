@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { blocks, inlines } from "./markdown";
+
+test("a page is read block by block", () => {
+  const page = "# Rule\nA name\nis wrong.\n\n## How\n1. first\n   goes on;\n2. second\n\n- a\n- b\n\n```sql\nSELECT 1\n\n-- two\n```\n```fixed safe\nx\n```\n> said\n\n| a | b |\n|---|---|\n| 1 | `2` |\n";
+  expect(blocks(page)).toEqual([
+    { kind: "heading", level: 1, text: "Rule" },
+    { kind: "paragraph", text: "A name is wrong." },
+    { kind: "heading", level: 2, text: "How" },
+    { kind: "list", ordered: true, items: ["first goes on;", "second"] },
+    { kind: "list", ordered: false, items: ["a", "b"] },
+    { kind: "code", info: "sql", text: "SELECT 1\n\n-- two" },
+    { kind: "code", info: "fixed safe", text: "x" },
+    { kind: "quote", text: "said" },
+    { kind: "table", head: ["a", "b"], rows: [["1", "`2`"]] },
+  ]);
+});
+
+test("markup inside of a line", () => {
+  expect(inlines("write `c.id`, **never** [this](javascript:alert(1)) *please*")).toEqual([
+    { kind: "text", text: "write " },
+    { kind: "code", text: "c.id" },
+    { kind: "text", text: ", " },
+    { kind: "strong", text: "never" },
+    { kind: "text", text: " " },
+    { kind: "text", text: "this" },
+    { kind: "text", text: ") " },
+    { kind: "emphasis", text: "please" },
+  ]);
+});
+
+test("whatever it is given, it ends", () => {
+  for (const odd of ["```", "|", ">", "#", "- ", "|\n|-", "`", "**", "1.", "\n\n", "<script>alert(1)</script>"]) {
+    expect(Array.isArray(blocks(odd))).toBe(true);
+    expect(inlines(odd).map((one) => one.text).join("")).toBe(odd.length ? odd : "");
+  }
+});
