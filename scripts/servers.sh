@@ -48,8 +48,8 @@ system_packages() { # command packages...
   command -v apt-get >/dev/null || fail "there is no $command" "install it with the system's package manager"
   local root=(); [ "$(id -u)" = 0 ] || root=(sudo -n)
   echo "installing $*" >&2
-  "${root[@]}" apt-get update -qq >&2
-  DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get install -y -qq --no-install-recommends "$@" >&2 \
+  "${root[@]}" apt-get -o DPkg::Lock::Timeout=300 update -qq >&2
+  DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" >&2 \
     || fail "$* cannot be installed" "install it by hand"
 }
 
