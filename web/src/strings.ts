@@ -84,7 +84,7 @@ export const strings = {
     askFresh: "Ask the model afresh",
     cancelled: "You cancelled this question.",
     stages: "How the answer came about",
-    stepsTitle: "Steps",
+    stepsTitle: (count: number) => `Steps (${count})`,
     running: {
       link: "Reading the schema…",
       recall: "Looking for examples…",

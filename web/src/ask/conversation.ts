@@ -54,20 +54,20 @@ export async function ask(question: string, { evidence, fresh = false }: { evide
     events.flush();
     change(turn.id, (now) => ({ ...now, state, told, took: Date.now() - turn.begun }));
   };
+  const put = async (session: string | null) => {
+    const about = { question: text, database: of, ...(evidence && { evidence }), ...(fresh && { fresh }), analysis: "browser" as const };
+    await api.ask({ ...about, ...(session && { session_id: session }) }, events.push, mine.signal);
+  };
   try {
     const session = await sessionOf(of);
-    await api.ask(
-      {
-        question: text,
-        database: of,
-        ...(session && { session_id: session }),
-        ...(evidence && { evidence }),
-        ...(fresh && { fresh }),
-        analysis: "browser",
-      },
-      events.push,
-      mine.signal,
-    );
+    try {
+      await put(session);
+    } catch (error) {
+      // The server may have forgotten the conversation meanwhile; the question is still worth an answer.
+      if (!session || mine.signal.aborted || toldOf(error).code !== "not_found") throw error;
+      sessionId.value = null;
+      await put(await sessionOf(of));
+    }
     end("done", null);
   } catch (error) {
     if (mine.signal.aborted || isAborted(error)) end("cancelled", null);

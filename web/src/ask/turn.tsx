@@ -45,7 +45,7 @@ export function TurnView({ turn }: { turn: Turn }) {
       {state !== "running" && run.steps.length > 0 && (
         <details class="fold small">
           <summary>
-            {words.stepsTitle} <span class="quiet">{summary(turn)}</span>
+            {words.stepsTitle(run.steps.length)} <span class="quiet">{summary(turn)}</span>
           </summary>
           <Stages run={run} live={false} />
           {run.traceId && (
@@ -71,7 +71,7 @@ function AskAgain({ onClick }: { onClick: () => void }) {
 
 function summary({ run, took }: Turn): string {
   const cost = run.answer?.cost;
-  const parts = [String(run.steps.length)];
+  const parts: string[] = [];
   if (took !== null) parts.push(duration(took));
   if (cost && cost.input_tokens + cost.output_tokens > 0) parts.push(strings.trust.cost(figure(cost.input_tokens), figure(cost.output_tokens)));
   if (cost?.usd) parts.push(strings.trust.usd(cost.usd.toFixed(4)));

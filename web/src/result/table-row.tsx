@@ -52,5 +52,7 @@ function look(right: boolean, selected: boolean, active: boolean): string | unde
 
 function cut(cell: Cell): string {
   const text = shownText(cell);
-  return text.length > longest ? `${text.slice(0, longest)}…` : text;
+  const short = text.length > longest ? `${text.slice(0, longest)}…` : text;
+  // A row has one line; that there are more of them is to be seen.
+  return short.replace(/\r?\n/g, " ↵ ");
 }

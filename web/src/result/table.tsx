@@ -4,7 +4,7 @@ import { strings } from "../strings";
 import { TableRow } from "./table-row";
 import type { Sorting } from "./order";
 import { boxOf, moved, type Place, type Selection } from "./selection";
-import { figure, numeric, textOf, tsv } from "./text";
+import { figure, numeric, shownText, textOf, tsv } from "./text";
 
 /** Every row is as high as any other, so that a place on the screen says which row it is. In step with `result.css`. */
 export const rowHeight = 30;
@@ -124,7 +124,7 @@ export function Table({ rows, places, sorting, label, sort, select, open }: Prop
       aria-rowcount={places.length + 1}
       aria-multiselectable="true"
       aria-activedescendant={activeSeen ? cellId(id, selection.active) : undefined}
-      style={{ "--columns": columns }}
+      style={{ "--columns": columns.tracks, "--least": columns.least }}
       onScroll={(event) => setTop(Math.floor(event.currentTarget.scrollTop / leap) * leap)}
       onKeyDown={press}
       onCopy={copy}
@@ -195,13 +195,17 @@ function placeOf(target: EventTarget | null): Place | null {
   return cell && row !== undefined ? { row: Number(row), column: Number(cell.dataset["column"]) } : null;
 }
 
-/** Columns are as wide as what stands in the first rows, within reason. */
-function widths(rows: Rows): string {
-  const number = `${String(rows.rows.length).length + 3}ch`;
+/**
+ * Columns are as wide as what stands in the first rows, within reason, and share what room is left. The least width of all together is
+ * said too: a row that were as wide as its own content would not stand in line with the others.
+ */
+function widths(rows: Rows): { tracks: string; least: string } {
+  const number = String(rows.rows.length).length + 3;
   const each = rows.columns.map((name, column) => {
     let most = name.length + 2;
-    for (let i = 0; i < 100 && i < rows.rows.length; i++) most = Math.max(most, figure(rows.rows[i]?.[column]).length);
-    return `minmax(${Math.max(7, Math.min(most + 3, 42))}ch, 1fr)`;
+    for (let i = 0; i < 100 && i < rows.rows.length; i++) most = Math.max(most, shownText(rows.rows[i]?.[column]).length);
+    return Math.max(7, Math.min(most + 3, 42));
   });
-  return [number, ...each].join(" ");
+  const tracks = [`${number}ch`, ...each.map((width) => `minmax(${width}ch, 1fr)`)].join(" ");
+  return { tracks, least: `${each.reduce((sum, width) => sum + width, number)}ch` };
 }

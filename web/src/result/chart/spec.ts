@@ -10,6 +10,9 @@ export const drawn: readonly Drawn[] = ["bar", "line", "scatter", "histogram"];
 export const palette = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f", "#000000"];
 const paletteDark = ["#56b4e9", "#e69f00", "#2fc79a", "#f0803c", "#e3a3c6", "#8fd0f5", "#b0b0b0", "#ffffff"];
 
+/** About how wide a letter of an axis is. */
+const letter = 7;
+
 /** More marks than this are slow to draw and cannot be told apart. */
 const mostMarks = 5000;
 
@@ -50,12 +53,12 @@ export function spec(rows: Rows, chart: Chart, look: Look): Record<string, unkno
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",
     description: altText(rows, chart),
     width: look.width,
-    height: kind === "bar" && !upright(rows, chart) ? lying(rows, chart) : 280,
+    height: kind === "bar" && !upright(rows, chart, look.width) ? lying(rows, chart) : 280,
     autosize: { type: "fit-x", contains: "padding" },
     background: "transparent",
     data: { values: marks(rows, chart) },
     mark: markOf(kind),
-    encoding: { ...encoding(kind, x, y, upright(rows, chart), parted), ...colour },
+    encoding: { ...encoding(kind, x, y, upright(rows, chart, look.width), parted), ...colour },
     config: config(look.dark),
   };
 }
@@ -75,11 +78,12 @@ function markOf(kind: Drawn): Record<string, unknown> {
 
 function encoding(kind: Drawn, x: object, y: { title: string }, standing: boolean, parted: boolean): Record<string, unknown> {
   if (kind === "histogram") {
-    return { x: { field: "y", bin: { maxbins: 30 }, title: y.title }, y: { aggregate: "count", title: strings.result.chart.count } };
+    return { x: { field: "y", bin: { maxbins: 30 }, title: y.title }, y: { aggregate: "count", title: strings.result.chart.count, axis: { tickMinStep: 1 } } };
   }
   if (kind !== "bar") return { x, y };
   const beside = parted ? { [standing ? "xOffset" : "yOffset"]: { field: "s", sort: null } } : {};
-  return standing ? { x, y, ...beside } : { y: x, x: y, ...beside };
+  const level = { ...x, axis: { labelAngle: 0, labelLimit: 180 } };
+  return standing ? { x: level, y, ...beside } : { y: x, x: y, ...beside };
 }
 
 function xOf(rows: Rows, chart: Chart, kind: Drawn, title: string): Record<string, unknown> {
@@ -91,9 +95,11 @@ function xOf(rows: Rows, chart: Chart, kind: Drawn, title: string): Record<strin
 }
 
 /** Bars stand where there is room for their names, and lie where there is not. */
-function upright(rows: Rows, chart: Chart): boolean {
-  const longest = Math.max(0, ...rows.rows.slice(0, mostMarks).map((row) => textOf(row[chart.x ?? -1]).length));
-  return rows.rows.length * Math.max(3, longest) <= 90;
+function upright(rows: Rows, chart: Chart, width: number): boolean {
+  const names = new Set(rows.rows.slice(0, mostMarks).map((row) => textOf(row[chart.x ?? -1])));
+  const longest = Math.max(0, ...[...names].map((name) => name.length));
+  const room = (width - 60) / letter;
+  return names.size * (Math.max(3, longest) + 1) <= room && names.size <= 12;
 }
 
 /** Room for each name, and in it for each of its bars. */
