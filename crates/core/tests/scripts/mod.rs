@@ -5,6 +5,7 @@ mod budgets;
 mod conversation;
 mod ends;
 mod feedback;
+mod injection;
 mod many;
 mod memory;
 mod mending;
