@@ -5,71 +5,75 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { startModel } from "./model.mjs";
-import { startDist } from "./dist-server.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const binary = path.resolve(process.env.QUERYMEND_BIN ?? path.join(here, "../../target/release/querymend"));
+const binary = path.resolve(process.env.QUERYMEND_BIN ?? path.join(here, "../../target/debug/querymend"));
+const cache = path.join(process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), ".cache"), "querymend");
 
-/** Whether the server knows the routes that the page came with; an older one is only good for some tests. */
-export const pyodide = process.env.QUERYMEND_PYODIDE ?? path.join(process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), ".cache"), "querymend/pyodide");
+/** Where `scripts/pyodide.sh` put what analyses in the browser compute with. */
+export const pyodide = process.env.QUERYMEND_PYODIDE ?? path.join(cache, "pyodide");
 
 /**
- * Starts all of it. `script` is what the model says, `config` is more of `querymend.yaml`, `make` builds another database than the
- * shop, as lines of Python with a connection named `db`.
+ * Starts all of it. `script` is what the model says; `config` is `querymend.yaml`; `make` builds another database than the shop, as
+ * lines of Python with a connection named `db`; for each of `keys` the server gets a key, which is found in `secrets`.
  */
-export async function start({ script = [], config = "", make = "", keys = [], args = [], port = 0 } = {}) {
+export async function start({ script = [], config = "", make = "", keys = [], args = [] } = {}) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "querymend-page."));
+  const log = path.join(folder, "serve.log");
   const environment = { ...process.env, HOME: folder, XDG_STATE_HOME: `${folder}/state`, XDG_CONFIG_HOME: `${folder}/config`, RUST_LOG: "warn" };
   const call = (...words) => execFileSync(binary, words, { cwd: folder, env: environment, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
-  if (make) execFileSync("python3", ["-c", `import sqlite3\ndb = sqlite3.connect("shop.db")\n${make}\ndb.commit()`], { cwd: folder });
-  else call("demo", "shop.db");
-  const secrets = keys.map(({ name, role }) => call("key", "new", name, "--role", role, "--keys", "keys.jsonl").trim().split("\n").at(-1));
-  if (config) fs.writeFileSync(path.join(folder, "querymend.yaml"), config);
-  const model = await startModel(script);
+  let server = null;
+  let model = null;
 
-  let server;
-  let address;
-  const begin = async (at) => {
+  const begin = async (port) => {
     // A fresh log: where an earlier server listened says nothing about this one.
-    const log = fs.openSync(path.join(folder, "serve.log"), "w");
-    server = spawn(binary, ["serve", "--db", "shop.db", "--bind", `127.0.0.1:${at}`, "--model", model.name, ...args], {
+    const output = fs.openSync(log, "w");
+    server = spawn(binary, ["serve", "--db", "shop.db", "--bind", `127.0.0.1:${port}`, "--model", model.name, ...args], {
       cwd: folder,
       env: environment,
-      stdio: ["ignore", log, log],
+      stdio: ["ignore", output, output],
     });
-    address = await listening(server, path.join(folder, "serve.log"));
+    fs.closeSync(output);
+    return listening(server, log);
   };
-  await begin(port);
-  const dist = process.env.QUERYMEND_PAGE === "dist" ? await startDist(() => address, pyodide) : null;
-
   const end = async () => {
-    if (server.exitCode !== null || server.signalCode !== null) return;
+    if (!server || server.exitCode !== null || server.signalCode !== null) return;
     const ended = new Promise((resolve) => server.once("exit", resolve));
     server.kill("SIGKILL");
     await ended;
   };
-  return {
-    url: dist?.url ?? address,
-    folder,
-    model,
-    secrets,
-    log: () => fs.readFileSync(path.join(folder, "serve.log"), "utf8"),
-    /** As if the machine behind the page were gone; and back again at the same address. */
-    away: async () => {
-      await end();
-      dist?.hide(true);
-    },
-    back: async () => {
-      dist?.hide(false);
-      await begin(new URL(address).port);
-    },
-    stop: async () => {
-      await end();
-      await dist?.stop();
-      await model.stop();
-      fs.rmSync(folder, { recursive: true, force: true });
-    },
+  // Whatever ends the tests, no server is left behind.
+  const last = () => server?.kill("SIGKILL");
+  process.on("exit", last);
+  const stop = async () => {
+    await end();
+    await model?.stop();
+    process.off("exit", last);
+    fs.rmSync(folder, { recursive: true, force: true });
   };
+
+  try {
+    if (make) execFileSync("python3", ["-c", `import sqlite3\ndb = sqlite3.connect("shop.db")\n${make}\ndb.commit()`], { cwd: folder });
+    else call("demo", "shop.db");
+    const secrets = keys.map(({ name, role }) => call("key", "new", name, "--role", role, "--keys", "keys.jsonl").trim().split("\n").at(-1));
+    if (config) fs.writeFileSync(path.join(folder, "querymend.yaml"), config);
+    model = await startModel(script);
+    const url = await begin(0);
+    const page = await fetch(url);
+    if (page.status !== 200) throw new Error(`${binary} has no page in it: run scripts/page.sh, and build it again`);
+    return {
+      url,
+      model,
+      secrets,
+      /** As if the machine behind the page were gone; and back again at the same address. */
+      away: end,
+      back: () => begin(new URL(url).port),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
 async function listening(server, log) {

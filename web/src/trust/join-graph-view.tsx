@@ -3,7 +3,7 @@ import { api, type Table } from "../api";
 import { strings } from "../strings";
 import { type Graph, joinGraph, type Node } from "./join-graph";
 
-const box = { width: 150, height: 32, across: 110, down: 22 };
+const box = { width: 150, height: 32, across: 60, down: 22 };
 const longest = 18;
 
 /** Tables do not change often; each database is asked once. */
