@@ -5,8 +5,8 @@ use std::time::Instant;
 use querymend_engine::{Engine, Error as EngineTrouble, Limits};
 use querymend_sql::schema::Schema;
 use querymend_sql::{
-    Context, EngineError, Extracted, Repair, Request, Review, Rows, Severity, Stated, Verdict, classify, repair,
-    review, without_each,
+    Context, EngineError, Extracted, Repair, Request, Review, Rows, Severity, Stated, Verdict, classify, inspect,
+    repair, review, without_each,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,7 +57,7 @@ pub struct Ran {
     pub sql: String,
     /// Its rows.
     pub rows: Rows,
-    /// What is odd about it.
+    /// What is odd about it, and about its rows.
     pub warnings: Vec<Placed>,
     /// How long the database took, in milliseconds.
     pub ms: f64,
@@ -214,7 +214,9 @@ impl Querymend {
         match self.engine.execute(&query, limits, &cancel.engine).await {
             Ok(rows) => {
                 let ms = start.elapsed().as_secs_f64() * 1e3;
-                Ok(Ran { sql: query.sql().to_string(), rows, warnings: findings(), ms })
+                let mut warnings = findings();
+                warnings.extend(placed(&inspect(&review, &rows, &self.context(&schema, None)), &review.source));
+                Ok(Ran { sql: query.sql().to_string(), rows, warnings, ms })
             }
             Err(EngineTrouble::Rejected(said)) => {
                 let found = refusal::finding(&said, query.sql(), self.engine.dialect());

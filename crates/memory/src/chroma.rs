@@ -103,11 +103,25 @@ impl ChromaStore {
 
     /// The nearest by their vectors, with their similarity.
     async fn nearest(&self, vector: &[f32], which: Vec<Value>, most: usize) -> Result<Vec<(Example, f32)>, Error> {
+        self.nearest_with(vector, which, None, most).await
+    }
+
+    /// The nearest whose question has one of these words.
+    async fn nearest_with(
+        &self,
+        vector: &[f32],
+        which: Vec<Value>,
+        words: Option<Value>,
+        most: usize,
+    ) -> Result<Vec<(Example, f32)>, Error> {
         let mut body = json!({
             "query_embeddings": [vector], "n_results": most, "include": ["documents", "metadatas", "distances"],
         });
         if !which.is_empty() {
             body["where"] = all_of(which);
+        }
+        if let Some(words) = words {
+            body["where_document"] = words;
         }
         let answer = self.post("query", &body).await?;
         // There is one answer for each vector that was asked for, and one was.
@@ -181,7 +195,16 @@ impl ChromaStore {
         let (same, own, all) = tokio::join!(self.same(&vector, sought), own, all);
         let mut seen = HashSet::new();
         let found = same?.into_iter().chain(own?).chain(all?);
-        Ok(rank::rank(found.filter(|(example, _)| seen.insert(example.id.clone())).collect(), sought))
+        let mut found: Vec<(Example, f32)> = found.filter(|(example, _)| seen.insert(example.id.clone())).collect();
+        let missed = rank::missed(sought.question, &found);
+        if !missed.is_empty() {
+            if sought.only_database {
+                which.push(json!({ "database": sought.database }));
+            }
+            let more = self.nearest_with(&vector, which, Some(having(&missed)), rank::BY_WORDS).await?;
+            found.extend(more.into_iter().filter(|(example, _)| seen.insert(example.id.clone())));
+        }
+        Ok(rank::rank(found, sought))
     }
 
     /// All that fit, in no order, page by page.
@@ -224,6 +247,19 @@ impl ChromaStore {
         }
         Ok(examples)
     }
+}
+
+/// Texts with one of these words. The server takes a word as it is written, so that each is sought in the ways it may be.
+fn having(words: &[&str]) -> Value {
+    let mut ways: BTreeSet<String> = BTreeSet::new();
+    for word in words {
+        let small = word.to_lowercase();
+        let mut letters = small.chars();
+        let begun: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+        ways.extend([(*word).to_string(), word.to_uppercase(), begun, small]);
+    }
+    let mut ways: Vec<Value> = ways.into_iter().map(|way| json!({ "$contains": way })).collect();
+    if ways.len() == 1 { ways.remove(0) } else { json!({ "$or": ways }) }
 }
 
 /// Makes the collection. Where another program does so at the same moment, it is that one's.

@@ -30,6 +30,8 @@ use crate::{Answer, ExampleStore};
 
 /// So many questions are given to the embedder at once.
 const EMBEDDED: usize = 256;
+/// Eight bits are never so far off: what they say is less alike by more than this is so.
+const TOLD_APART: f32 = 0.01;
 
 /// Examples in one file.
 pub struct FileStore {
@@ -101,6 +103,10 @@ impl FileStore {
             let query = Query::from(&code(&vector));
             // What eight bits tell apart badly, sixteen put in order.
             let mut near = shared.mirror().nearest(&query, 3 * most);
+            if let Some(last) = most.checked_sub(1).and_then(|last| near.get(last)) {
+                let least = last.candidate.similarity - TOLD_APART;
+                near.retain(|one| one.candidate.similarity >= least);
+            }
             shared.refine(connection, &vector, &mut near)?;
             near.sort_by(|a, b| b.candidate.similarity.total_cmp(&a.candidate.similarity));
             let mut found = Vec::new();

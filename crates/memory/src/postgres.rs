@@ -31,6 +31,9 @@ use crate::{Answer, ExampleStore};
 /// So many examples go to the server with one statement.
 const LOT: usize = 500;
 
+/// So many rows with a word are looked at: a word that more have tells little.
+const HAVING: usize = 512;
+
 const COLUMNS: &str = "id, question, sql, database, dialect, metric, provenance, standing, uses, helped, hurt, added";
 
 /// Examples in a table of PostgreSQL.
@@ -38,6 +41,8 @@ pub struct PostgresStore {
     pool: Pool,
     embedding: Embedding,
     table: String,
+    /// There is an index of words: without one a search for them would read every row.
+    has_words: bool,
 }
 
 impl PostgresStore {
@@ -51,8 +56,8 @@ impl PostgresStore {
         let settings = Settings::read(address, &environment)?;
         let embedding = Embedding::new(embedder).await?;
         let pool = Pool::new(settings.config, settings.tls, settings.name);
-        form::agree(&pool, &settings.table, &embedding).await?;
-        Ok(Self { pool, embedding, table: settings.table.quoted() })
+        let has_words = form::agree(&pool, &settings.table, &embedding).await?;
+        Ok(Self { pool, embedding, table: settings.table.quoted(), has_words })
     }
 
     async fn put(&self, examples: &[Example]) -> Result<usize, Error> {
@@ -97,15 +102,7 @@ impl PostgresStore {
         // An index may miss one that is there. The very same question never is: it is known by its id.
         let same = id(sought.question, sought.database);
         let mut values: Vec<&(dyn ToSql + Sync)> = vec![&vector, &sought.database, &same];
-        let mut fits = String::from(if sought.only_verified {
-            "standing = 'verified'"
-        } else {
-            "standing IN ('verified', 'unverified')"
-        });
-        if let Some(dialect) = &sought.dialect {
-            values.push(dialect);
-            fits.push_str(" AND dialect = $4");
-        }
+        let fits = fits(sought, &mut values);
         let nearest = |which: &str, most: usize| {
             format!(
                 "(SELECT {COLUMNS}, -(embedding <#> $1) FROM {} WHERE {fits} {which} ORDER BY embedding <#> $1 LIMIT {most})",
@@ -116,17 +113,57 @@ impl PostgresStore {
         let own = nearest("AND database = $2", most);
         let all = if sought.only_database { own } else { format!("{} UNION ALL {own}", nearest("", most)) };
         let sql = format!("{} UNION ALL {all}", nearest("AND id = $3", 1));
-        let rows = self.pool.ask(&sql, &values, Twice::Same).await?;
         let mut seen = HashSet::new();
-        let mut found = Vec::with_capacity(rows.len());
-        for row in &rows {
+        let mut found = Vec::new();
+        self.take(&self.pool.ask(&sql, &values, Twice::Same).await?, &mut seen, &mut found)?;
+        let missed = if self.has_words { rank::missed(sought.question, &found) } else { Vec::new() };
+        if !missed.is_empty() {
+            self.find_words(&missed, &vector, sought, &mut seen, &mut found).await?;
+        }
+        Ok(rank::rank(found, sought))
+    }
+
+    /// The nearest of those that have one of these words.
+    async fn find_words(
+        &self,
+        missed: &[&str],
+        vector: &Vector,
+        sought: &Sought<'_>,
+        seen: &mut HashSet<String>,
+        found: &mut Vec<(Example, f32)>,
+    ) -> Result<(), Error> {
+        let mut values: Vec<&(dyn ToSql + Sync)> = vec![vector, &missed];
+        let mut fits = fits(sought, &mut values);
+        if sought.only_database {
+            values.push(&sought.database);
+            fits.push_str(&format!(" AND database = ${}", values.len()));
+        }
+        let any: Vec<String> =
+            (1..=missed.len()).map(|at| format!("plainto_tsquery('simple', ($2::text[])[{at}])")).collect();
+        // The rows with the words first, then the nearest of these: the other way round an index of vectors would be read until
+        // it comes upon them.
+        let sql = format!(
+            "WITH these AS MATERIALIZED (
+                 SELECT {COLUMNS}, -(embedding <#> $1) AS likeness FROM {table} WHERE {fits} AND {words} @@ ({any}) LIMIT {HAVING})
+             SELECT * FROM these ORDER BY likeness DESC LIMIT {most}",
+            table = self.table,
+            words = form::WORDS,
+            any = any.join(" || "),
+            most = rank::BY_WORDS,
+        );
+        self.take(&self.pool.ask(&sql, &values, Twice::Same).await?, seen, found)
+    }
+
+    /// Takes over what was found, each example once.
+    fn take(&self, rows: &[Row], seen: &mut HashSet<String>, found: &mut Vec<(Example, f32)>) -> Result<(), Error> {
+        for row in rows {
             let similarity: f64 = self.told(row.try_get(12))?;
             let example = self.example(row)?;
             if seen.insert(example.id.clone()) {
                 found.push((example, similarity as f32));
             }
         }
-        Ok(rank::rank(found, sought))
+        Ok(())
     }
 
     /// Examples out of rows of [`COLUMNS`].
@@ -215,6 +252,20 @@ impl<'a> Lot<'a> {
             &self.vectors,
         ]
     }
+}
+
+/// The condition for examples that may be shown; what it compares with is put behind the other values.
+fn fits<'v>(sought: &'v Sought<'_>, values: &mut Vec<&'v (dyn ToSql + Sync)>) -> String {
+    let mut fits = String::from(if sought.only_verified {
+        "standing = 'verified'"
+    } else {
+        "standing IN ('verified', 'unverified')"
+    });
+    if let Some(dialect) = &sought.dialect {
+        values.push(dialect);
+        fits.push_str(&format!(" AND dialect = ${}", values.len()));
+    }
+    fits
 }
 
 /// The condition that a filter stands for, and its values.

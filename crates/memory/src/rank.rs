@@ -3,10 +3,17 @@
 use crate::example::{Example, Standing};
 use crate::skeleton::skeleton;
 use crate::sought::{Found, Sought};
-use crate::words::{Words, words};
+use crate::words::{Words, said, words};
 
 /// How many examples a store should find, by vectors alone, for [`rank`] to choose from.
 pub const POOL: usize = 64;
+
+/// How many more a store should find by words that hardly any of those has.
+pub const BY_WORDS: usize = 16;
+/// A word that more of the nearest have needs no search of its own.
+const FEW_HAVE_IT: usize = 2;
+/// So many words are looked for, the longest: they are the most telling.
+const MOST_MISSED: usize = 4;
 
 /// What the words are worth beside the vectors. docs/memory.md has what was measured.
 const WORDS: f32 = 0.1;
@@ -88,6 +95,20 @@ pub fn may_be_shown(example: &Example, sought: &Sought<'_>) -> bool {
         && (!sought.only_database || sought.database == example.database)
 }
 
+/// Words of the question that hardly any of the nearest has: names and codes, which vectors know little about. Stores that
+/// keep no counts of words look for these.
+pub fn missed<'q>(question: &'q str, nearest: &[(Example, f32)]) -> Vec<&'q str> {
+    let texts: Vec<Vec<u32>> = nearest.iter().map(|(example, _)| words(&example.question)).collect();
+    let have = |word: &str| {
+        let number = words(word);
+        texts.iter().filter(|text| number.iter().all(|word| text.binary_search(word).is_ok())).count()
+    };
+    let mut missed: Vec<&str> = said(question).filter(|word| word.chars().count() > 2).collect();
+    missed.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
+    missed.dedup_by_key(|word| word.to_lowercase());
+    missed.into_iter().filter(|word| have(word) <= FEW_HAVE_IT).take(MOST_MISSED).collect()
+}
+
 /// Ranks examples that were found elsewhere, each with its similarity, leaving out what may not be shown. How telling a word
 /// is, is judged by these examples alone.
 pub fn rank(found: Vec<(Example, f32)>, sought: &Sought<'_>) -> Vec<Found> {
@@ -163,6 +184,16 @@ mod tests {
             [PLAIN, PLAIN, Candidate { similarity: 0.1, skeleton: 2, ..PLAIN }].into_iter().collect();
         assert_eq!(order(&far, 2).into_iter().map(|(at, _)| at).collect::<Vec<_>>(), [0, 1]);
         assert!(order(&[], 5).is_empty() && order(&far, 0).is_empty());
+    }
+
+    #[test]
+    fn f06_words_that_hardly_any_has_are_looked_for() {
+        let near = |question: &str| (Example::new(question, "SELECT 1", "shop", "sqlite"), 0.9);
+        let nearest: Vec<(Example, f32)> =
+            (0..9).map(|at| near(&format!("How many parcels went to town {at}?"))).collect();
+        assert_eq!(missed("how many PARCELS went to Xanadu or to Ys?", &nearest), ["Xanadu"]);
+        assert!(missed("How many parcels?", &nearest).is_empty());
+        assert_eq!(missed("one three seventeen twenty five", &[]), ["seventeen", "twenty", "three", "five"]);
     }
 
     #[test]

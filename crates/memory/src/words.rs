@@ -8,11 +8,14 @@ const B: f32 = 0.75;
 /// A word in more questions than this is no way to find one: vectors do that better, and following it takes time.
 const RARE: usize = 512;
 
+/// The words of a text, as they are written.
+pub fn said(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
 /// The distinct words of a text, as numbers. Case does not matter, nor do the marks between words.
 pub fn words(text: &str) -> Vec<u32> {
-    let mut all: Vec<u32> = text
-        .split(|letter: char| !letter.is_alphanumeric())
-        .filter(|word| !word.is_empty())
+    let mut all: Vec<u32> = said(text)
         .map(|word| {
             // FNV-1a: two words that become one number by chance do little harm.
             word.chars()

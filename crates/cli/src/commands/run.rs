@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use querymend::{Config, refusal};
 use querymend_engine::{Cancel, Engine, Error, Limits, open};
-use querymend_sql::{Approved, Context, EngineError, Finding, Rows, Severity, review};
+use querymend_sql::{Approved, Context, EngineError, Finding, Rows, Severity, inspect, review};
 
 use crate::against::tell_idle;
 use crate::commands::check::summary;
@@ -23,7 +23,7 @@ use crate::{render, table};
   querymend run --db shop.db --sql 'SELECT count(*) FROM products' --format csv
   querymend run --db shop.db --dry-run query.sql
 
-Rows go to stdout, everything else to stderr.
+Rows go to stdout, everything else to stderr: what is odd about the query before them, what is odd about the rows after them.
 Exit codes: 0 answered, 1 refused by the review or the database, 2 could not be done, 130 stopped with Ctrl-C.")]
 pub struct Run {
     /// File with the SQL, or `-` for stdin [default: stdin when it is piped]
@@ -102,7 +102,15 @@ pub fn run(run: &Run, out: &mut Out) -> Result<Exit, Failure> {
     // A query that does not let itself be stopped must not keep the program.
     runtime.shutdown_background();
     match outcome {
-        Ok(rows) => answer(&rows, run.format, out),
+        Ok(rows) => {
+            let exit = answer(&rows, run.format, out)?;
+            // It is the rows that are odd: there is no place in the query to point at.
+            let odd = inspect(&review, &rows, &context);
+            if !odd.is_empty() {
+                out.say(&render::findings(engine.name(), "", &odd, out.color_stderr));
+            }
+            Ok(exit)
+        }
         Err(error) => rejected(error, &approved, &*engine, out),
     }
 }

@@ -40,6 +40,27 @@ fn rows_go_to_stdout_and_the_rest_to_stderr() {
 }
 
 #[test]
+fn f11_what_is_odd_about_the_rows_is_told_after_them() {
+    let place = Place::with_demo();
+    for (sql, rows, told) in [
+        ("SELECT name FROM products WHERE price < 0", "name\n", Some("warning[empty-result]: nothing was found")),
+        (
+            "SELECT max(price) AS most FROM products WHERE price < 0",
+            "most\n\n",
+            Some("warning[null-result]: the only row holds nothing but NULL"),
+        ),
+        ("SELECT count(*) AS n FROM products", "n\n40\n", None),
+    ] {
+        let ended = run(&place, sql, &["--format", "csv", "-q"]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (0, rows), "{sql}");
+        match told {
+            Some(told) => assert!(ended.stderr.contains(told), "{sql}: {}", ended.stderr),
+            None => assert_eq!(ended.stderr, "", "{sql}"),
+        }
+    }
+}
+
+#[test]
 fn an_answer_that_was_cut_says_so() {
     let place = Place::with_demo();
     for (more, rows) in [(&["--max-rows", "3", "-q"][..], 3), (&["--max-rows", "40", "-q"], 40)] {

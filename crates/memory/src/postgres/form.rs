@@ -15,6 +15,10 @@ const LOCK: i64 = 0x7175_6572_796d_656e;
 /// pgvector has no index for vectors that are longer; they are compared one by one.
 const LONGEST_INDEXED: usize = 2000;
 
+/// The words of a question, as PostgreSQL takes them: no stems, since names and codes have none. A longer text is read in part,
+/// as the server refuses to index more than a megabyte of words.
+pub(super) const WORDS: &str = "to_tsvector('simple', left(question, 10000))";
+
 /// What is there.
 enum Found {
     Nothing,
@@ -22,14 +26,15 @@ enum Found {
     Ours { form: i64, embedder: String, dimensions: i64 },
 }
 
-/// Makes the tables if they are not there, and makes sure that they fit.
-pub(super) async fn agree(pool: &Pool, table: &Table, embedding: &Embedding) -> Result<(), Error> {
+/// Makes the tables if they are not there, and makes sure that they fit. Says whether words can be searched for.
+pub(super) async fn agree(pool: &Pool, table: &Table, embedding: &Embedding) -> Result<bool, Error> {
     let (mut link, _turn) = pool.lend().await?;
     let refused = |error: Refused| meaning(pool.name(), &error);
     let mut found = look(&link.client, table).await.map_err(refused)?;
     if matches!(found, Found::Nothing) {
         found = make(&mut link.client, table, embedding).await.map_err(refused)?;
     }
+    let has_words = matches!(found, Found::Ours { form: FORM, .. }) && index_words(&link.client, table).await;
     pool.take_back(link);
     let name = pool.name();
     match found {
@@ -37,7 +42,7 @@ pub(super) async fn agree(pool: &Pool, table: &Table, embedding: &Embedding) -> 
             if embedder != embedding.name() || usize::try_from(dimensions) != Ok(embedding.dimensions) {
                 return Err(embedding.refuse(name, &embedder, dimensions, "name another table with ?table="));
             }
-            Ok(())
+            Ok(has_words)
         }
         Found::Ours { form, .. } => Err(Error::Unusable {
             message: format!(
@@ -79,6 +84,17 @@ async fn look(client: &impl GenericClient, table: &Table) -> Result<Found, Refus
         Some(row) => Ok(Found::Ours { form: row.try_get(0)?, embedder: row.try_get(1)?, dimensions: row.try_get(2)? }),
         None => Ok(Found::SomethingElse),
     }
+}
+
+/// Makes the index of words, which tables of earlier versions have not. Who may not make it does without.
+async fn index_words(client: &tokio_postgres::Client, table: &Table) -> bool {
+    let index = table.part("words");
+    let make = format!("CREATE INDEX IF NOT EXISTS {index} ON {} USING gin ({WORDS})", table.quoted());
+    let there = "SELECT 1 FROM pg_index WHERE indrelid = to_regclass($1) AND indisvalid
+                 AND pg_get_indexdef(indexrelid) LIKE '%to_tsvector%'";
+    let is_there = async || matches!(client.query_opt(there, &[&table.quoted()]).await, Ok(Some(_)));
+    // Asked for first, as making it needs rights and a lock even where it is there.
+    is_there().await || client.batch_execute(&make).await.is_ok() || is_there().await
 }
 
 /// Makes the tables, unless another program did so while this one waited for its turn.

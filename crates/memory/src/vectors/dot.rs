@@ -56,13 +56,49 @@ pub(super) fn dots(query: &Query, rows: &[u8], products: &mut [i32]) {
     plain(query, rows, products);
 }
 
+/// Four rows at a time: the vector is read once for all of them, and their sums are added up together.
+///
 /// # Safety
 /// The processor must have the instructions named; rows are as long as the query, a multiple of 64.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn avx512(query: &Query, rows: &[u8], products: &mut [i32]) {
-    use std::arch::x86_64::{_mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_reduce_add_epi32, _mm512_setzero_si512};
-    for (row, product) in rows.chunks_exact(query.bytes.len()).zip(products) {
+    use std::arch::x86_64::{
+        _mm_add_epi32, _mm_set1_epi32, _mm_storeu_si128, _mm_sub_epi32, _mm256_add_epi32, _mm256_castsi256_si128,
+        _mm256_extracti128_si256, _mm512_add_epi32, _mm512_castsi512_si256, _mm512_dpbusd_epi32,
+        _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_reduce_add_epi32, _mm512_setzero_si512,
+        _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+    };
+    let width = query.bytes.len();
+    let together = products.len() - products.len() % 4;
+    let (first, last) = products.split_at_mut(together);
+    for (rows, products) in rows.chunks_exact(4 * width).zip(first.chunks_exact_mut(4)) {
+        let zero = _mm512_setzero_si512();
+        let (mut a, mut b, mut c, mut d) = (zero, zero, zero, zero);
+        let (two, others) = rows.split_at(2 * width);
+        let ((row_a, row_b), (row_c, row_d)) = (two.split_at(width), others.split_at(width));
+        let pairs = row_a.chunks_exact(64).zip(row_b.chunks_exact(64));
+        let others = row_c.chunks_exact(64).zip(row_d.chunks_exact(64));
+        for (by, ((part_a, part_b), (part_c, part_d))) in query.bytes.chunks_exact(64).zip(pairs.zip(others)) {
+            // SAFETY: all of them are 64 bytes long.
+            unsafe {
+                let by = _mm512_loadu_si512(by.as_ptr().cast());
+                a = _mm512_dpbusd_epi32(a, _mm512_loadu_si512(part_a.as_ptr().cast()), by);
+                b = _mm512_dpbusd_epi32(b, _mm512_loadu_si512(part_b.as_ptr().cast()), by);
+                c = _mm512_dpbusd_epi32(c, _mm512_loadu_si512(part_c.as_ptr().cast()), by);
+                d = _mm512_dpbusd_epi32(d, _mm512_loadu_si512(part_d.as_ptr().cast()), by);
+            }
+        }
+        let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+        let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+        let all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+        let half = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64::<1>(all));
+        let four = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
+        let four = _mm_sub_epi32(four, _mm_set1_epi32(query.excess));
+        // SAFETY: there are four products of four bytes.
+        unsafe { _mm_storeu_si128(products.as_mut_ptr().cast(), four) };
+    }
+    for (row, product) in rows[together * width..].chunks_exact(width).zip(last) {
         let mut sum = _mm512_setzero_si512();
         for (part, by) in row.chunks_exact(64).zip(query.bytes.chunks_exact(64)) {
             // SAFETY: both are 64 bytes long.

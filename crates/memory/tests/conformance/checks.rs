@@ -16,6 +16,7 @@ pub static CHECKS: &[(&str, Check)] = &[
     ("f06_dialect_database_and_standing_filter", |store| Box::pin(filters(store))),
     ("f06_the_own_database_comes_first_among_equals", |store| Box::pin(own_first(store))),
     ("f06_near_copies_do_not_fill_the_answer", |store| Box::pin(diversity(store))),
+    ("f06_a_rare_word_finds_what_vectors_miss", |store| Box::pin(rare_words(store))),
     ("f06_harmful_ones_sink", |store| Box::pin(harm(store))),
     ("f06_what_is_known_of_an_example_changes", |store| Box::pin(changes(store))),
     ("f06_several_change_in_one_go", |store| Box::pin(changes_together(store))),
@@ -192,6 +193,29 @@ async fn diversity(store: &dyn ExampleStore) {
     assert_eq!(found[0], "How many orders were placed in 2012?");
     let copies = found.iter().filter(|question| question.starts_with("How many orders were placed in 2")).count();
     assert!(found.len() == 5 && copies <= 3, "{found:?}");
+}
+
+async fn rare_words(store: &dyn ExampleStore) {
+    // More than are looked at by vectors are nearer to the question than the two that have its rare word.
+    let crowd = (0..300).map(|at| example(&format!("How many parcels went to town number {at}?"), "SELECT 1"));
+    let own = example("Warehouse staff turnover QX7731, by contract and month", "SELECT a, b FROM staff GROUP BY a");
+    let other = Example::new("Spoiled goods, reason qx7731", "SELECT c FROM d ORDER BY e", "other", "sqlite");
+    let hidden =
+        Example { standing: Standing::Rejected, ..example("Qx7731 and nothing else", "SELECT f FROM g LIMIT 1") };
+    let kept: Vec<Example> = crowd.chain([own.clone(), other.clone(), hidden.clone()]).collect();
+    store.add(&kept).await.unwrap();
+    let most = 60;
+    let sought = Sought { most, ..asked("How many parcels went to Qx7731?", "shop") };
+    for (sought, expected) in [
+        (sought, [true, true, false]),
+        (Sought { only_database: true, ..sought }, [true, false, false]),
+        (Sought { dialect: Some("oracle"), ..sought }, [false; 3]),
+        (Sought { question: "How many parcels went to town number 7?", ..sought }, [false; 3]),
+    ] {
+        let found = search(store, sought).await;
+        let there = [&own, &other, &hidden].map(|one| found.iter().any(|found| found.example.id == one.id));
+        assert_eq!(there, expected, "{sought:?}");
+    }
 }
 
 async fn harm(store: &dyn ExampleStore) {
