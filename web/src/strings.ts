@@ -201,6 +201,7 @@ export const strings = {
     severities: { error: "error", warning: "warning", info: "note" },
     findings: "What was found",
     noFindings: "Nothing odd was found in this query.",
+    refusedFor: (why: string) => `It was not answered: ${why}`,
     mended: "What was mended",
     sure: { safe: "safe: proved", likely: "likely: the best of several", suggested: "suggested" },
     timeline: "Attempts",

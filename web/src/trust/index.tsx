@@ -33,7 +33,12 @@ export function Trust({ answer, steps, database, dialect }: Props) {
           <QueryActions sql={sql} question={answer.question} database={database} />
         </div>
         <SqlView sql={sql} dialect={dialect} marks={review.marks} />
-        <Findings findings={review.findings} />
+        {answer.status === "answered" || review.findings.length > 0 ? (
+          <Findings findings={review.findings} />
+        ) : (
+          // Where no rule has anything against it, the database had.
+          last?.error && <p class="small breaks">{words.refusedFor(last.error)}</p>
+        )}
       </section>
       {last?.mended && (
         <section class="stack mended-section">
