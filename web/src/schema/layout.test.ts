@@ -48,6 +48,13 @@ describe("the diagram", () => {
     expect(ring.lines).toHaveLength(3);
   });
 
+  test("has the shape of a screen, also where one table points at many", () => {
+    const ends = Array.from({ length: 24 }, (_, index) => node(`end${index}`));
+    const star = check([...ends, node("middle", ...ends.map((end) => end.id))]);
+    expect(star.height).toBeLessThan(star.width * 1.5);
+    expect(star.lines).toHaveLength(24);
+  });
+
   test("is empty without tables", () => {
     expect(layOut([])).toEqual({ boxes: [], lines: [], width: 0, height: 0 });
   });

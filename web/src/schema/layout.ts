@@ -28,6 +28,10 @@ const gapAcross = 90;
 const gapDown = 26;
 /** Tables that hang together with no other are set in rows of so many below the rest. */
 const loosePerRow = 4;
+/** Screens are so many times as wide as they are high. */
+const screenShape = 1.6;
+/** A layer of this height is never parted. */
+const shortLayer = 500;
 /** Sweeps of ordering: more change nothing that anyone would see. */
 const sweeps = 6;
 
@@ -42,10 +46,10 @@ export function layOut(nodes: Node[]): Diagram {
   const linked = new Set<string>();
   for (const [id, ends] of targets) for (const end of ends) linked.add(id).add(end);
 
-  const layers = layered(nodes.filter((node) => linked.has(node.id)).map((node) => node.id), targets);
+  const heights = new Map(nodes.map((node) => [node.id, node.height]));
+  const layers = split(layered(nodes.filter((node) => linked.has(node.id)).map((node) => node.id), targets), heights);
   const routes = passing(layers, targets);
   ordered(layers, routes);
-  const heights = new Map(nodes.map((node) => [node.id, node.height]));
   const tallest = Math.max(0, ...layers.map((layer) => stackHeight(layer, heights)));
 
   const places = new Map<string, Box>();
@@ -74,6 +78,18 @@ export function layOut(nodes: Node[]): Diagram {
     width: Math.max(0, ...boxes.map((box) => box.x + boxWidth)),
     height: Math.max(0, ...boxes.map((box) => box.y + box.height)),
   };
+}
+
+/** Parts layers that would be much taller than a screen is, beside the others: around one table there may be dozens that it points at. */
+function split(layers: string[][], heights: Map<string, number>): string[][] {
+  const all = layers.reduce((sum, layer) => sum + stackHeight(layer, heights), 0);
+  const columns = Math.sqrt((screenShape * all) / (boxWidth + gapAcross));
+  const tallest = Math.max(shortLayer, (1.3 * all) / columns);
+  return layers.flatMap((layer) => {
+    const parts = Math.ceil(stackHeight(layer, heights) / tallest);
+    const size = Math.ceil(layer.length / parts);
+    return Array.from({ length: Math.ceil(layer.length / size) }, (_, part) => layer.slice(part * size, (part + 1) * size));
+  });
 }
 
 /** Puts a place into each layer that a line passes, and gives each line as the places that it goes through. */
