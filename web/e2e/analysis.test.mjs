@@ -77,7 +77,9 @@ async function ask(page, question) {
   await page.getByLabel("Your question").fill(question);
   await page.getByRole("button", { name: "Ask", exact: true }).click();
   const analysis = page.getByRole("article", { name: question }).getByRole("region", { name: "Computed in the browser" });
-  await analysis.waitFor({ timeout: 60_000 });
+  await analysis.waitFor({ timeout: 60_000 }).catch(async () => {
+    assert.fail(`no analysis began; the page says: ${(await page.textContent("main"))?.slice(0, 600)}\nthe server: ${server.log().slice(-1500)}`);
+  });
   return analysis;
 }
 

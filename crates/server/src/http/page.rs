@@ -30,7 +30,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
     connect-src 'self'; worker-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
 
-/// The worker that runs programs of a model, and it alone, may compile code; it can reach only what it computes with.
+/// The worker that runs programs of a model, and it alone, may compile WebAssembly; it can reach only what it computes with.
 const WORKER: &str = "/assets/analysis-worker";
 
 /// Bytes of one file that Pyodide loads; the largest has a fifth of it.
@@ -105,9 +105,8 @@ fn worker_policy(headers: &HeaderMap) -> HeaderValue {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.filter(|host| host.bytes().all(|b| b.is_ascii_alphanumeric() || b".:-[]".contains(&b)));
     let from = host.map_or("'self'".to_owned(), |host| format!("http://{host}/pyodide/ https://{host}/pyodide/"));
-    let policy = format!(
-        "default-src 'none'; script-src {from} 'unsafe-eval' 'wasm-unsafe-eval'; connect-src {from}; base-uri 'none'"
-    );
+    let policy =
+        format!("default-src 'none'; script-src {from} 'wasm-unsafe-eval'; connect-src {from}; base-uri 'none'");
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }
 
