@@ -5,7 +5,8 @@
 //!
 //! `QUERYMEND_DATA=FOLDER cargo bench -p querymend --bench link`, where the folder holds `spider/` (tables.json,
 //! questions_dev.json, train_questions.csv, database/) and, for the budgets, `bird/`. With `-- tune` it chooses the weights anew,
-//! on one half of the databases.
+//! on one half of the databases; with `-- misses` it shows what is not found there; with `-- alone` databases are planted one at a
+//! time; with `-- old` the scorer of the beginning is measured too.
 
 // A measurement talks to whoever started it, and stops where it cannot go on.
 #![allow(clippy::print_stdout, clippy::expect_used, clippy::unwrap_used, clippy::panic)]
@@ -84,29 +85,42 @@ fn recall(data: &Path, schema: &Arc<Schema>, dev: &[Asked], train: &[Asked]) {
     );
     println!("|---|{}", "---:|".repeat(sets.len()));
     let full = Weights::default();
-    let names = Weights { schema: 0.0, near: 0.0, tied: 0.0, paths: false, ..full.clone() };
+    let names = Weights { schema: 0.0, near: 0.0, tied: 0.0, paths: false, topic: 0.0, ..full.clone() };
     let ladder: Vec<(&str, Weights, bool)> = vec![
         ("names of tables and columns, by rarity", names.clone(), false),
         ("+ nearly the same meaning (embeddings)", Weights { near: full.near, ..names.clone() }, false),
-        ("+ what tied tables say", Weights { schema: 0.0, paths: false, ..full.clone() }, false),
-        ("+ groups of tables, with join paths completed", Weights { schema: 0.0, ..full.clone() }, false),
-        ("+ names of schemas = all that `link` has", full.clone(), false),
+        ("+ what tied tables say", Weights { schema: 0.0, topic: 0.0, paths: false, ..full.clone() }, false),
+        ("+ groups of tables, with join paths completed", Weights { schema: 0.0, topic: 0.0, ..full.clone() }, false),
+        ("+ names of schemas", Weights { topic: 0.0, ..full.clone() }, false),
+        ("+ what tables are about as a whole = all that `link` has", full.clone(), false),
         ("+ values that the question names", full.clone(), true),
         ("all but embeddings", Weights { near: 0.0, ..full.clone() }, false),
         ("all but tied tables", Weights { tied: 0.0, ..full.clone() }, false),
         ("all but groups", Weights { paths: false, ..full.clone() }, false),
+        ("all but telling values and vague words", Weights { named: 1.0, vague: 1.0, ..full.clone() }, false),
+        ("all but words cut short", Weights { cut_short: 0.0, ..full.clone() }, false),
+        ("all but the words of one column together", Weights { part_of_column: 0.0, ..full.clone() }, false),
     ];
-    let old = old::Scorer::new(schema);
     let shown = |name: &str, ranks: &dyn Fn(&Asked) -> usize| {
         let cells: Vec<String> =
             sets.iter().map(|(_, set)| share(&set.iter().map(|q| ranks(q)).collect::<Vec<_>>())).collect();
         println!("| {name} | {} |", cells.join(" | "));
     };
-    shown("the scorer before", &|q| q.rank(old.ranked(&q.question, 20).iter().copied()));
+    // It takes many times as long as all others together.
+    if std::env::args().any(|a| a == "old") {
+        let old = old::Scorer::new(schema);
+        shown("the scorer before", &|q| q.rank(old.ranked(&q.question, 20).iter().copied()));
+    }
     for (name, weights, with_values) in &ladder {
         shown(name, &|q| {
             let hits = if *with_values { values.hits(&q.question) } else { Vec::new() };
             q.rank(tables.ranked(&q.question, &hits, weights, 20).iter().map(|(t, _)| *t))
+        });
+    }
+    for (name, with_values) in [("tables of the same names count too", false), ("the same, with values", true)] {
+        shown(name, &|q| {
+            let hits = if with_values { values.hits(&q.question) } else { Vec::new() };
+            q.rank_of_alike(tables.ranked(&q.question, &hits, &full, 20).iter().map(|(t, _)| *t))
         });
     }
     let mut times: Vec<f64> = Vec::new();
@@ -222,12 +236,19 @@ fn tune(tables: &Tables, train: &[Asked]) {
         ("column", |w| &mut w.column, &[0.3, 0.45, 0.6, 0.75, 0.9]),
         ("long_column", |w| &mut w.long_column, &[0.0, 0.25, 0.5, 0.75, 1.0]),
         ("wide", |w| &mut w.wide, &[0.0, 0.1, 0.2, 0.4, 0.6, 0.8]),
+        ("missing", |w| &mut w.missing, &[1.0, 2.0, 3.0]),
+        ("part_of_column", |w| &mut w.part_of_column, &[0.5, 0.75, 1.0, 1.3]),
+        ("cut_short", |w| &mut w.cut_short, &[0.0, 0.5, 0.7, 0.9]),
+        ("named", |w| &mut w.named, &[0.3, 0.45, 0.6, 0.8, 1.0]),
+        ("vague", |w| &mut w.vague, &[0.0, 0.1, 0.2, 0.4, 1.0]),
+        ("first", |w| &mut w.first, &[0.0, 0.25, 0.5, 1.0]),
+        ("topic", |w| &mut w.topic, &[0.0, 1.0, 2.0, 3.0, 4.0]),
         ("near", |w| &mut w.near, &[0.0, 0.3, 0.45, 0.6, 0.8]),
-        ("near_from", |w| &mut w.near_from, &[0.4, 0.5, 0.6, 0.7]),
+        ("near_from", |w| &mut w.near_from, &[0.4, 0.45, 0.5, 0.6]),
         ("tied", |w| &mut w.tied, &[0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
         ("step", |w| &mut w.step, &[0.4, 0.55, 0.7, 0.85]),
         ("schema", |w| &mut w.schema, &[0.0, 0.15, 0.3, 0.5]),
-        ("gain", |w| &mut w.gain, &[0.05, 0.1, 0.2, 0.3]),
+        ("gain", |w| &mut w.gain, &[0.05, 0.1, 0.15, 0.2, 0.3]),
     ];
     let mut best = Weights::default();
     let mut reached = value(&best);
@@ -248,15 +269,26 @@ fn tune(tables: &Tables, train: &[Asked]) {
     println!("{best:#?}");
 }
 
-/// Shows what is not found, of the half that weights are chosen on.
+/// Shows what is not found, of the half that weights are chosen on, and counts it by what is missing.
 fn misses(tables: &Tables, dev: &[Asked], train: &[Asked]) {
-    for q in dev.iter().chain(train.iter().step_by(7)).filter(|q| !q.held_out) {
-        let ranked = tables.ranked(&q.question, &[], &Weights::default(), 20);
-        if q.rank(ranked.iter().map(|(t, _)| *t)) > 10 {
-            println!("{} — {} {:?}", q.question, q.database, q.tables);
-            for (table, score) in ranked.iter().take(10) {
-                println!("    {score:.2} {}", table.full_name());
-            }
+    let mut kinds: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+    for q in dev.iter().chain(train.iter().step_by(5)).filter(|q| !q.held_out) {
+        let ranked = tables.ranked(&q.question, &[], &Weights::default(), 10);
+        if q.rank(ranked.iter().map(|(t, _)| *t)) <= 10 {
+            continue;
+        }
+        let own = || ranked.iter().filter(|(t, _)| t.schema.as_deref() == Some(&q.database));
+        let kind = match (q.rank_of_alike(ranked.iter().map(|(t, _)| *t)), own().count()) {
+            (1..=10, _) => "another schema has tables of the same names",
+            (_, 0) => "nothing of the schema",
+            _ if own().any(|(t, _)| q.tables.contains(&t.name.to_lowercase())) => "one of several tables",
+            _ => "another table of the schema instead",
+        };
+        *kinds.entry(kind).or_default() += 1;
+        println!("{kind}: {} — {} {:?}", q.question, q.database, q.tables);
+        for (table, score) in ranked {
+            println!("    {score:.2} {}", table.full_name());
         }
     }
+    println!("{kinds:#?}");
 }

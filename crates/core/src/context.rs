@@ -1,5 +1,6 @@
 //! What a model sees of a database: the tables as text, all of them if they fit, else those that the question needs most.
 
+mod groups;
 mod index;
 mod link;
 mod pack;
@@ -12,13 +13,13 @@ mod words;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-pub use link::{ValueHit, Weights};
+pub use link::Weights;
 pub use pack::Packing;
 
 use index::Index;
 use querymend_model::Names;
 use querymend_sql::schema::{Schema, Table, as_ddl};
-use querymend_sql::{Dialect, Policy};
+use querymend_sql::{Dialect, Hit, Policy};
 
 /// The tables that a model is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -106,7 +107,7 @@ impl Tables {
     }
 
     /// The same, knowing where values stand that the question names.
-    pub fn link_with(&self, question: &str, hits: &[ValueHit], most_bytes: usize) -> Linked {
+    pub fn link_with(&self, question: &str, hits: &[Hit], most_bytes: usize) -> Linked {
         if self.fit(most_bytes) {
             return self.whole.clone();
         }
@@ -114,7 +115,7 @@ impl Tables {
     }
 
     /// The tables that a question needs most, best first, with how much speaks for each.
-    pub fn ranked(&self, question: &str, hits: &[ValueHit], weights: &Weights, most: usize) -> Vec<(&Table, f32)> {
+    pub fn ranked(&self, question: &str, hits: &[Hit], weights: &Weights, most: usize) -> Vec<(&Table, f32)> {
         let index = self.index();
         let ranked = index.ranked(&index.asked(question, hits, weights), weights, most);
         ranked.into_iter().map(|(at, score)| (self.table(at), score)).collect()

@@ -49,7 +49,7 @@ pub struct Near {
 }
 
 /// A value that a question mentions, in a column that holds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hit {
     /// The table, with its schema where it has one.
     pub table: String,

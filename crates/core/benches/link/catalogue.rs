@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use querymend::context::ValueHit;
+use querymend_sql::Hit;
 use querymend_sql::schema::{Column, ForeignKey, Table};
 use serde_json::Value;
 
@@ -27,6 +27,24 @@ impl Asked {
             if table.schema.as_deref() == Some(&self.database) && self.tables.contains(&table.name.to_lowercase()) {
                 missing -= 1;
                 if missing == 0 {
+                    return at + 1;
+                }
+            }
+        }
+        usize::MAX
+    }
+}
+
+impl Asked {
+    /// The same where any schema counts that has tables of the same names: nothing in the question may tell them apart.
+    pub fn rank_of_alike<'t>(&self, ranked: impl Iterator<Item = &'t Table>) -> usize {
+        let mut there: HashMap<&str, BTreeSet<String>> = HashMap::new();
+        for (at, table) in ranked.enumerate() {
+            let name = table.name.to_lowercase();
+            if self.tables.contains(&name) {
+                let names = there.entry(table.schema.as_deref().unwrap_or_default()).or_default();
+                names.insert(name);
+                if names.len() == self.tables.len() {
                     return at + 1;
                 }
             }
@@ -259,7 +277,7 @@ impl Values {
     }
 
     /// The longest values that the question has, word by word.
-    pub fn hits(&self, question: &str) -> Vec<ValueHit> {
+    pub fn hits(&self, question: &str) -> Vec<Hit> {
         let words = plain(question);
         let (mut hits, mut at) = (Vec::new(), 0);
         while at < words.len() {
@@ -275,7 +293,8 @@ impl Values {
                 continue;
             };
             for (table, column) in places {
-                hits.push(ValueHit { value: value.clone(), table: table.clone(), column: column.clone() });
+                let (value, table, column) = (value.clone(), table.clone(), column.clone());
+                hits.push(Hit { value, table, column, start: at, end: at + count, ..Hit::default() });
             }
             at += count;
         }

@@ -187,6 +187,16 @@ impl Index {
 }
 
 impl Entry {
+    /// The words of each column's name.
+    pub(super) fn columns_of_words(&self) -> impl Iterator<Item = &[u32]> {
+        let mut begin = 0;
+        self.column_ends.iter().map(move |end| {
+            let words = &self.column_words[begin as usize..*end as usize];
+            begin = *end;
+            words
+        })
+    }
+
     fn new(table: &Table, vocabulary: &mut Vocabulary, embedder: Option<&Static>) -> Self {
         let mut places: HashMap<u32, Place> = HashMap::new();
         let mut column_words: Vec<u32> = Vec::new();

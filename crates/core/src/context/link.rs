@@ -1,23 +1,14 @@
 //! Which tables a question needs: the words of the question against the names of tables and columns, weighed by how rare they
 //! are, words that mean nearly the same, values that the question names, and what the tables that keys tie to one hold.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use querymend_model::Static;
+use querymend_sql::Hit;
 
+use super::groups::Rows;
 use super::index::Index;
 use super::words::{self, Said};
-
-/// A value that the question names and that a column holds. Whoever keeps an index of values finds them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ValueHit {
-    /// The value, as the question has it.
-    pub value: String,
-    /// The table, by its full name.
-    pub table: String,
-    /// Its column.
-    pub column: String,
-}
 
 /// How much each kind of evidence counts. The default was chosen on one half of Spider's databases (docs/linking.md); others
 /// are there for measuring what each is worth.
@@ -27,10 +18,14 @@ pub struct Weights {
     pub name: f32,
     /// The part of `name` that only counts as far as the question has all words of the name.
     pub whole_name: f32,
+    /// How fast it counts for less the more of the name is missing.
+    pub missing: f32,
     /// A word of a column's name.
     pub column: f32,
     /// How fast a word counts for less the more words the column's name has: 0 not at all, 1 by their number.
     pub long_column: f32,
+    /// The same by how many words of the column's name the question lacks; this is asked of likely tables alone.
+    pub part_of_column: f32,
     /// How far a table is held back that has many columns.
     pub wide: f32,
     /// A word of a comment.
@@ -41,6 +36,12 @@ pub struct Weights {
     pub near: f32,
     /// From which likeness on words mean nearly the same.
     pub near_from: f32,
+    /// A word that two of the question are run together and cut short in: `fname` of "first name".
+    pub cut_short: f32,
+    /// A word of the question that is likely a value: in quotes, or with a capital.
+    pub named: f32,
+    /// A word of the question that is said to all kinds of databases.
+    pub vague: f32,
     /// A value that a column holds.
     pub value: f32,
     /// What tables that are tied to this one say, where it is silent itself.
@@ -51,6 +52,10 @@ pub struct Weights {
     pub paths: bool,
     /// What another table must add to come in, as a share of what the first one says.
     pub gain: f32,
+    /// What a group counts for what its first table alone was found by.
+    pub first: f32,
+    /// How much more a group counts if all its words are about what the question is about.
+    pub topic: f32,
 }
 
 impl Default for Weights {
@@ -58,18 +63,25 @@ impl Default for Weights {
         Self {
             name: 1.0,
             whole_name: 0.8,
-            column: 0.45,
+            missing: 3.0,
+            column: 0.5,
             long_column: 0.5,
-            wide: 0.6,
+            part_of_column: 1.0,
+            wide: 0.9,
             comment: 0.4,
             schema: 0.3,
-            near: 0.45,
-            near_from: 0.5,
+            near: 0.6,
+            near_from: 0.45,
+            cut_short: 0.7,
+            named: 0.45,
+            vague: 0.2,
             value: 1.0,
             tied: 0.8,
-            step: 0.4,
+            step: 0.5,
             paths: true,
-            gain: 0.1,
+            gain: 0.15,
+            first: 0.5,
+            topic: 3.0,
         }
     }
 }
@@ -80,61 +92,85 @@ const MOST_WORDS: usize = 24;
 /// Words that mean nearly the same as one of the question: the nearest so many.
 const MOST_NEAR: usize = 8;
 
+/// Of two words that are run together, so many letters of the first may be left.
+const LEFT: std::ops::RangeInclusive<usize> = 1..=3;
+
 /// A table that is tied to more others is tied to everything: that says nothing about a question.
-const MOST_TIES: usize = 32;
+pub(super) const MOST_TIES: usize = 32;
 
 /// So many of the likeliest tables are looked at together with others.
-const SEEDS: usize = 64;
+pub(super) const SEEDS: usize = 64;
 
-/// A question is answered by a few tables.
-const MOST_IN_GROUP: usize = 5;
-
-/// No more tables are looked at from one.
-const MOST_REACH: usize = 256;
-
-/// What a word of the question finds: words of the catalogue with how surely they are meant.
-#[derive(Debug)]
-struct Meant {
-    words: Vec<(u32, f32)>,
+/// A word of the catalogue that a word of the question may mean.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    pub(super) word: u32,
+    /// How surely it is meant.
+    pub(super) sure: f32,
+    /// How telling it is.
+    pub(super) worth: f32,
 }
 
 /// A question, understood against an index.
 #[derive(Debug)]
 pub(super) struct Asked {
-    meant: Vec<Meant>,
+    /// For each word of the question what it may mean.
+    pub(super) meant: Vec<Vec<Reading>>,
+    /// The same by the words of the catalogue: which word of the question means them.
+    pub(super) found: HashMap<u32, Vec<(usize, Reading)>>,
+    /// What the whole question is about.
+    pub(super) topic: Vec<f32>,
     hits: Vec<Vec<u32>>,
     hit_columns: Vec<(u32, String)>,
 }
 
+impl Asked {
+    /// How many things it speaks of: words and values.
+    pub(super) fn width(&self) -> usize {
+        self.meant.len() + self.hits.len()
+    }
+}
+
 impl Index {
     /// Which words of the catalogue the question means.
-    pub(super) fn asked(&self, question: &str, hits: &[ValueHit], weights: &Weights) -> Asked {
+    pub(super) fn asked(&self, question: &str, hits: &[Hit], weights: &Weights) -> Asked {
         let said = words::of_question(question);
-        let mut meant: Vec<Meant> = said.iter().map(|word| self.meant(word, weights)).collect();
-        // "home town" may be the column `hometown`.
-        for (i, pair) in said.windows(2).enumerate() {
-            let joined = words::stem(&format!("{}{}", pair[0].word, pair[1].word));
-            if let Some(id) = self.vocabulary.ids.get(joined.as_str()) {
-                meant[i].words.push((*id, 1.0));
-                meant[i + 1].words.push((*id, 1.0));
-            }
+        let embedder = Static::builtin().ok();
+        let vectors: Vec<Vec<f32>> =
+            said.iter().map(|word| embedder.as_ref().map(|e| e.topic(&word.word)).unwrap_or_default()).collect();
+        let mut meant: Vec<Vec<Reading>> =
+            said.iter().zip(&vectors).map(|(word, vector)| self.meant(word, vector, weights)).collect();
+        self.run_together(&said, &mut meant, weights);
+        let mut topic = vec![0.0; self.vocabulary.dimensions];
+        for ((said, readings), vector) in said.iter().zip(&mut meant).zip(&vectors) {
+            let by = if said.named { weights.named } else { 1.0 } * if said.vague { weights.vague } else { 1.0 };
+            readings.iter_mut().for_each(|reading| reading.worth *= by);
+            // A word that the catalogue does not have may be as telling as any.
+            add(&mut topic, vector, by * self.rarity_of(said).unwrap_or(UNKNOWN));
         }
-        meant.retain(|m| !m.words.is_empty());
-        let rarest = |m: &Meant| m.words.iter().map(|(id, sure)| sure * self.rarity[*id as usize]).fold(0.0, f32::max);
+        to_unit(&mut topic);
+        meant.retain(|readings| !readings.is_empty());
+        let rarest = |readings: &[Reading]| readings.iter().map(|r| r.sure * r.worth).fold(0.0, f32::max);
         meant.sort_by(|a, b| rarest(b).total_cmp(&rarest(a)));
-        let mut values: Vec<(&str, Vec<u32>)> = Vec::new();
+        let mut values: Vec<((usize, usize), Vec<u32>)> = Vec::new();
         let mut hit_columns = Vec::new();
         for hit in hits {
             let Some(&table) = self.by_name.get(&hit.table) else { continue };
             hit_columns.push((table, hit.column.clone()));
-            match values.iter_mut().find(|(value, _)| *value == hit.value) {
+            match values.iter_mut().find(|(place, _)| *place == (hit.start, hit.end)) {
                 Some((_, tables)) => tables.push(table),
-                None => values.push((&hit.value, vec![table])),
+                None => values.push(((hit.start, hit.end), vec![table])),
             }
         }
         values.truncate(MOST_WORDS / 2);
         meant.truncate(MOST_WORDS - values.len());
-        Asked { meant, hits: values.into_iter().map(|(_, tables)| tables).collect(), hit_columns }
+        let mut found: HashMap<u32, Vec<(usize, Reading)>> = HashMap::new();
+        for (at, readings) in meant.iter().enumerate() {
+            for reading in readings {
+                found.entry(reading.word).or_default().push((at, *reading));
+            }
+        }
+        Asked { meant, found, topic, hits: values.into_iter().map(|(_, tables)| tables).collect(), hit_columns }
     }
 
     /// Whether a table still has the word.
@@ -142,20 +178,20 @@ impl Index {
         self.starts[word] < self.starts[word + 1]
     }
 
-    fn meant(&self, said: &Said, weights: &Weights) -> Meant {
+    fn rarity_of(&self, said: &Said) -> Option<f32> {
+        self.vocabulary.ids.get(said.stem.as_str()).map(|id| self.rarity[*id as usize])
+    }
+
+    fn meant(&self, said: &Said, vector: &[f32], weights: &Weights) -> Vec<Reading> {
         let all = &*self.vocabulary;
         let mut found: Vec<(u32, f32)> = Vec::new();
         if let Some(id) = all.ids.get(said.stem.as_str()) {
             found.push((*id, 1.0));
         }
-        if weights.near > 0.0
-            && all.dimensions > 0
-            && let Ok(embedder) = Static::builtin()
-        {
-            let vector = embedder.topic(&said.word);
+        if weights.near > 0.0 && all.dimensions > 0 && vector.len() == all.dimensions {
             let mut near: Vec<(f32, u32)> = Vec::new();
             for (id, other) in all.vectors.chunks_exact(all.dimensions).enumerate() {
-                let likeness = dot(&vector, other);
+                let likeness = dot(vector, other);
                 if likeness >= weights.near_from && self.is_used(id) {
                     near.push((likeness, id as u32));
                 }
@@ -169,16 +205,35 @@ impl Index {
         found.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
         found.dedup_by_key(|(id, _)| *id);
         found.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| all.words[a.0 as usize].cmp(&all.words[b.0 as usize])));
-        Meant { words: found }
+        found.into_iter().map(|(word, sure)| Reading { word, sure, worth: self.rarity[word as usize] }).collect()
+    }
+
+    /// "home town" may be the column `hometown`, and "first name" `fname`. Run together they are no more telling than apart, however
+    /// few tables write them so.
+    fn run_together(&self, said: &[Said], meant: &mut [Vec<Reading>], weights: &Weights) {
+        for (i, pair) in said.windows(2).enumerate() {
+            let short = LEFT.filter_map(|end| pair[0].word.get(..end).filter(|left| left.len() < pair[0].word.len()));
+            let short =
+                short.filter(|_| pair[1].follows && weights.cut_short > 0.0).map(|left| (left, weights.cut_short));
+            for (left, sure) in short.chain([(pair[0].word.as_str(), 1.0)]) {
+                let joined = words::stem(&format!("{left}{}", pair[1].word));
+                let Some(&word) = self.vocabulary.ids.get(joined.as_str()) else { continue };
+                let rarity = self.rarity[word as usize];
+                for (at, said) in [(i, &pair[0]), (i + 1, &pair[1])] {
+                    let worth = self.rarity_of(said).map_or(rarity / 2.0, |own| own.min(rarity));
+                    meant[at].push(Reading { word, sure, worth });
+                }
+            }
+        }
     }
 
     /// The tables that the question needs most, best first, at most so many, each with how much speaks for it.
     pub(super) fn ranked(&self, asked: &Asked, weights: &Weights, most: usize) -> Vec<(u32, f32)> {
-        let own = self.own(asked, weights);
-        let width = asked.meant.len() + asked.hits.len();
+        let width = asked.width();
         if width == 0 || self.entries.is_empty() {
             return Vec::new();
         }
+        let own = self.own(asked, weights);
         let mut scores: Vec<f32> = own.chunks_exact(width).map(|row| row.iter().sum()).collect();
         if weights.tied > 0.0 {
             let mut reached = own.clone();
@@ -199,23 +254,23 @@ impl Index {
         }
         order.sort_by(better);
         if weights.paths {
-            return self.in_groups(&order, &own, width, weights, most);
+            return Rows::new(self, asked, &own, weights).in_groups(&order, most);
         }
         order
     }
 
     /// What each table says to each word of the question: one row for each table.
     fn own(&self, asked: &Asked, weights: &Weights) -> Vec<f32> {
-        let width = asked.meant.len() + asked.hits.len();
+        let width = asked.width();
         let mut names = vec![0.0_f32; self.entries.len() * width];
         let mut columns = vec![0.0_f32; self.entries.len() * width];
         let mut covers = vec![0.0_f32; self.entries.len()];
         let of_column: Vec<f32> = (0..=u8::MAX)
             .map(|n| if n == 0 { 0.0 } else { weights.column * f32::from(n).powf(-weights.long_column) })
             .collect();
-        for (at, meant) in asked.meant.iter().enumerate() {
-            for &(word, sure) in &meant.words {
-                let strength = sure * self.rarity[word as usize];
+        for (at, readings) in asked.meant.iter().enumerate() {
+            for &Reading { word, sure, worth } in readings {
+                let strength = sure * worth;
                 let range = self.starts[word as usize] as usize..self.starts[word as usize + 1] as usize;
                 for posting in &self.postings[range] {
                     let cell = posting.table as usize * width + at;
@@ -224,13 +279,7 @@ impl Index {
                         names[cell] = names[cell].max(strength);
                         covers[posting.table as usize] += sure;
                     }
-                    let mut side = of_column[usize::from(place.column_words)];
-                    if place.in_comment {
-                        side = side.max(weights.comment);
-                    }
-                    if place.in_schema {
-                        side = side.max(weights.schema);
-                    }
+                    let side = of_column[usize::from(place.column_words)].max(weights.beside(place));
                     columns[cell] = columns[cell].max(strength * side);
                 }
             }
@@ -243,11 +292,9 @@ impl Index {
         }
         for (table, entry) in self.entries.iter().enumerate() {
             let row = table * width..(table + 1) * width;
-            let cover = (covers[table] / f32::from(entry.name_words.max(1))).min(1.0);
-            let name = weights.name * (1.0 - weights.whole_name + weights.whole_name * cover);
-            let wide = 1.0 / (1.0 - weights.wide + weights.wide * entry.columns as f32 / self.mean_columns.max(1.0));
+            let (name, side) = (weights.of_name(entry, covers[table]), weights.of_width(entry, self.mean_columns));
             for (column, in_name) in columns[row.clone()].iter_mut().zip(&names[row]) {
-                *column = (*column * wide.min(1.5)).max(in_name * name);
+                *column = (*column * side).max(in_name * name);
             }
         }
         columns
@@ -273,91 +320,14 @@ impl Index {
         heard
     }
 
-    /// Tables that answer the question together: each of the likeliest with those within reach that speak of what it does not,
-    /// and with the tables on the way to them. Groups that say most with fewest tables come first.
-    fn in_groups(
-        &self,
-        order: &[(u32, f32)],
-        own: &[f32],
-        width: usize,
-        weights: &Weights,
-        most: usize,
-    ) -> Vec<(u32, f32)> {
-        let mut groups: Vec<(f32, Vec<u32>)> =
-            order.iter().take(SEEDS).map(|(seed, _)| self.group(*seed, own, width, weights)).collect();
-        groups.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut out: Vec<(u32, f32)> = Vec::with_capacity(most);
-        let mut taken: HashSet<u32> = HashSet::new();
-        let grouped = groups.iter().flat_map(|(score, tables)| tables.iter().map(move |table| (*table, *score)));
-        for (table, score) in grouped.chain(order.iter().copied()) {
-            if taken.insert(table) {
-                out.push((table, score));
-            }
-            if out.len() >= most {
-                break;
-            }
-        }
-        out
-    }
-
-    fn group(&self, seed: u32, own: &[f32], width: usize, weights: &Weights) -> (f32, Vec<u32>) {
-        let row = |table: u32| &own[table as usize * width..(table as usize + 1) * width];
-        let mut covered = row(seed).to_vec();
-        let alone: f32 = covered.iter().sum();
-        let mut group = vec![seed];
-        // Within reach: tied to it, or tied to what is; each with the table on the way.
-        let mut reach: Vec<(u32, Option<u32>, f32)> = Vec::new();
-        let few = |table: u32| Some(&self.ties[table as usize]).filter(|ties| ties.len() <= MOST_TIES);
-        for &near in few(seed).into_iter().flatten() {
-            reach.push((near, None, 1.0));
-            for &far in few(near).into_iter().flatten() {
-                if far != seed && reach.len() < MOST_REACH {
-                    reach.push((far, Some(near), weights.step));
-                }
-            }
-        }
-        while group.len() < MOST_IN_GROUP {
-            let gain = |table: u32| -> f32 {
-                row(table).iter().zip(&covered).map(|(there, here)| (there - here).max(0.0)).sum()
-            };
-            let best = reach
-                .iter()
-                .filter(|(table, _, _)| !group.contains(table))
-                .map(|(table, way, share)| (gain(*table) * share, *table, *way, *share))
-                .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-            let Some((_, table, way, share)) = best.filter(|(gained, ..)| *gained > weights.gain * alone) else {
-                break;
-            };
-            if let Some(way) = way
-                && !group.contains(&way)
-            {
-                group.push(way);
-            }
-            group.push(table);
-            for (here, there) in covered.iter_mut().zip(row(table)) {
-                *here += (there - *here).max(0.0) * share;
-            }
-        }
-        let all: f32 = covered.iter().sum();
-        (alone + weights.tied * (all - alone), group)
-    }
-
     /// How much speaks for each column of a table.
     pub(super) fn columns(&self, asked: &Asked, table: u32) -> Vec<f32> {
         let entry = &self.entries[table as usize];
-        let mut begin = 0;
-        let mut sure: HashMap<u32, f32> = HashMap::new();
-        for (word, how) in asked.meant.iter().flat_map(|m| &m.words) {
-            let best = sure.entry(*word).or_default();
-            *best = best.max(*how);
-        }
-        let of_word = |word: &u32| sure.get(word).copied().unwrap_or_default() * self.rarity[*word as usize];
-        let mut scores = Vec::with_capacity(entry.column_ends.len());
-        for end in &entry.column_ends {
-            scores.push(entry.column_words[begin as usize..*end as usize].iter().map(of_word).sum());
-            begin = *end;
-        }
-        scores
+        let of_word = |word: &u32| {
+            let sure = asked.found.get(word).map(|found| found.iter().map(|(_, r)| r.sure).fold(0.0, f32::max));
+            sure.unwrap_or_default() * self.rarity[*word as usize]
+        };
+        entry.columns_of_words().map(|words| words.iter().map(of_word).sum()).collect()
     }
 
     /// Columns of a table that hold a value of the question.
@@ -366,8 +336,26 @@ impl Index {
     }
 }
 
+/// How telling a word is that no table has.
+const UNKNOWN: f32 = 4.0;
+
+/// Adds a vector, so many times, to another.
+pub(super) fn add(sum: &mut [f32], vector: &[f32], times: f32) {
+    for (sum, number) in sum.iter_mut().zip(vector) {
+        *sum += times * number;
+    }
+}
+
+/// Brings a vector to length one, unless it is zero.
+pub(super) fn to_unit(vector: &mut [f32]) {
+    let length = dot(vector, vector).sqrt();
+    if length > 0.0 {
+        vector.iter_mut().for_each(|number| *number /= length);
+    }
+}
+
 /// The product of two vectors, in lanes that the machine can work on at once.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; 16];
     let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
     for (a, b) in a.iter().zip(b) {

@@ -1,8 +1,9 @@
 //! Ranked tables as text, in the room there is.
 
+use querymend_sql::Hit;
 use querymend_sql::schema::{Column, Table, as_ddl_with};
 
-use super::link::{Asked, ValueHit, Weights};
+use super::link::{Asked, Weights};
 use super::{Linked, Tables};
 
 /// How tables are packed. The default is what was measured best (docs/linking.md).
@@ -36,7 +37,7 @@ enum Form {
 
 impl Tables {
     /// The tables that the question needs, in at most so many bytes.
-    pub fn packed(&self, question: &str, hits: &[ValueHit], most_bytes: usize, packing: &Packing) -> Linked {
+    pub fn packed(&self, question: &str, hits: &[Hit], most_bytes: usize, packing: &Packing) -> Linked {
         let weights = Weights::default();
         let index = self.index();
         let asked = index.asked(question, hits, &weights);

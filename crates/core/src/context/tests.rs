@@ -55,14 +55,14 @@ fn q01_denied_tables_never_show() {
         let linked = tables.link("word of the payrolls, payroll_id", bytes);
         assert!(!linked.text.contains("payroll") && !linked.tables.iter().any(|t| t == "payrolls"));
     }
-    let hit = ValueHit { value: "secret".into(), table: "payrolls".into(), column: "word".into() };
+    let hit = Hit { value: "secret".into(), table: "payrolls".into(), column: "word".into(), ..Hit::default() };
     assert!(!tables.link_with("who earns most?", &[hit], 2_000).text.contains("payroll"));
 }
 
 #[test]
 fn q01_a_value_that_the_question_names_brings_its_table_in() {
     let tables = tables(crowd(SCHOOL, 200));
-    let hit = ValueHit { value: "Algebra".into(), table: "courses".into(), column: "title".into() };
+    let hit = Hit { value: "Algebra".into(), table: "courses".into(), column: "title".into(), ..Hit::default() };
     let ranked = tables.ranked("Who is in Algebra?", &[hit], &Weights::default(), 3);
     assert_eq!(ranked[0].0.name, "courses");
 }

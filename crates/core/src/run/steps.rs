@@ -5,12 +5,12 @@ use std::sync::Arc;
 use querymend_sql::diff::Tokens;
 use querymend_sql::schema::Schema;
 use querymend_sql::{
-    Applicability, Approved, Cell, Context, EngineError, ErrorType, Extracted, Finding, Repair, Review, Rows, Severity,
-    Stated, Status as Mending, Verdict, classify, dialect, is_wrapping, review,
+    Applicability, Approved, Cell, Context, EngineError, ErrorType, Extracted, Finding, Hit, Repair, Review, Rows,
+    Severity, Stated, Status as Mending, Verdict, classify, dialect, is_wrapping, review,
 };
 
 use super::{Current, Draft, Gathered, Hindrance, LONGEST_QUESTION, Purpose, Run, Step};
-use crate::context::{self, Tables, ValueHit};
+use crate::context::{self, Tables};
 use crate::event::{Attempt, Event, Problem, ProblemCode, Stage, Stop};
 use crate::prompts;
 use crate::strategies::Trouble;
@@ -89,12 +89,11 @@ impl Run {
     }
 
     /// Where values stand that the question names: there are tables that it needs. A schema that fits is shown whole anyway.
-    fn named_values(&self, asked: &str) -> Vec<ValueHit> {
+    fn named_values(&self, asked: &str) -> Vec<Hit> {
         if self.tables.fit(self.bytes) {
             return Vec::new();
         }
-        let held = self.schema.values().map(|values| values.hits(asked)).unwrap_or_default();
-        held.into_iter().map(|hit| ValueHit { value: hit.value, table: hit.table, column: hit.column }).collect()
+        self.schema.values().map(|values| values.hits(asked)).unwrap_or_default()
     }
 
     /// The model cannot read that much: it is shown half as much, and no examples.
