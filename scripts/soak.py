@@ -156,7 +156,7 @@ def start(folder, database, port_of_model):
         "limits: {time: 10s}\n"
         "circuit_breaker: {timeout: 2s, max_timeout: 8s}\n"
         "memory: {enabled: false}\n"
-        "server: {limits: {per_minute: 0, concurrent: 64}}\n"
+        "server: {limits: {per_minute: 0, concurrent: 2000, sessions: 100000}}\n"
     )
     binary = os.environ.get("QUERYMEND") or ROOT / "target/release/querymend"
     command = [binary, "serve", "--config", config, "--db", f"app={database}", "--bind", "127.0.0.1:0", "--audit", folder / "audit.jsonl", "--model", f"http://127.0.0.1:{port_of_model}/v1#scripted", "--log-format", "json"]

@@ -27,6 +27,7 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use mimalloc::MiMalloc;
 
 use crate::commands::{
     ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, key, mcp, memory, model, run, schema,
@@ -34,6 +35,10 @@ use crate::commands::{
 };
 use crate::failure::Exit;
 use crate::out::{Color, Out};
+
+/// Questions are made of many small texts, which it hands out faster than the system does.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Querymend answers questions from databases, mends the SQL on the way, and runs only what cannot do harm
 #[derive(Debug, Parser)]

@@ -23,7 +23,9 @@ use std::time::Duration;
 use querymend_model::Message;
 use querymend_sql::diff::Tokens;
 use querymend_sql::schema::Schema;
-use querymend_sql::{Applied, Approved, Dialect, EngineError, Finding, Policy, Repair, Rows, Shape, Stated, Without};
+use querymend_sql::{
+    Applied, Approved, Dialect, EngineError, Finding, Policy, Repair, Review, Rows, Shape, Stated, Without,
+};
 
 use crate::context::Tables;
 use crate::event::{Answer, Attempt, Correction, Cost, Event, Problem, Stop};
@@ -246,6 +248,8 @@ struct Current {
     warnings: Vec<Finding>,
     stated: Vec<Stated>,
     shape: Shape,
+    /// What the critic made of it, where it was asked about the very text that is sent.
+    found: Option<Arc<Review>>,
     /// It was already mended after the database refused it.
     mended_after_refusal: bool,
     /// What the database said, while it is being mended.

@@ -280,6 +280,7 @@ async fn l12_a_query_that_gets_no_connection_in_its_time_is_told_so() {
         let short = Limits { time: Duration::from_millis(200), ..Limits::default() };
         let (query, begun) = (approve(&*engine, "SELECT 1"), Instant::now());
         let outcome = engine.execute(&query, &short, &Cancel::new()).await;
+        assert_eq!(engine.connections().map(|count| count.busy), Some(8));
         cancel.cancel();
         (outcome, begun.elapsed())
     };
@@ -287,6 +288,7 @@ async fn l12_a_query_that_gets_no_connection_in_its_time_is_told_so() {
     let error = outcome.unwrap_err();
     assert!(error.is_transient() && error.to_string().contains("in use"), "{error:?}");
     assert!(after < Duration::from_secs(2), "{after:?}");
+    assert_eq!(engine.connections().map(|count| count.busy), Some(0));
     assert!(place.is_quiet().await);
 }
 

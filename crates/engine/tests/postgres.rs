@@ -10,7 +10,7 @@ mod encrypted;
 
 use std::time::{Duration, Instant};
 
-use querymend_engine::{Cancel, Error, Limits, Standing, open};
+use querymend_engine::{Cancel, Connections, Error, Limits, Standing, open};
 use querymend_sql::Cell;
 use querymend_sql::schema::{ForeignKey, TableKind};
 use tokio_postgres::{Client, NoTls};
@@ -221,6 +221,27 @@ async fn l12_a_query_does_not_wait_for_a_connection_for_ever() {
     let error = second.unwrap_err();
     assert!(error.is_transient() && error.to_string().contains("in use"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn l11_connections_are_counted() {
+    let Some(address) = address() else { return };
+    let engine = open(&format!("{address}?pool=2")).unwrap();
+    let count = |idle, busy| Some(Connections { idle, busy });
+    assert_eq!(engine.connections(), count(0, 0));
+    let (limits, cancel) = (Limits::default(), Cancel::new());
+    engine.test_connection().await.unwrap();
+    assert_eq!(engine.connections(), count(1, 0));
+    let long = approve(&*engine, "SELECT count(*) FROM generate_series(1, 1000000000000)");
+    let seen = async {
+        while engine.connections() != count(0, 1) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        cancel.cancel();
+    };
+    let (ended, ()) = tokio::join!(engine.execute(&long, &limits, &cancel), seen);
+    assert_eq!(ended, Err(Error::Cancelled));
+    assert_eq!(engine.connections(), count(0, 0));
 }
 
 #[tokio::test]

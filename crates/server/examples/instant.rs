@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use mimalloc::MiMalloc;
 use querymend::Config;
 use querymend::guard::Breakers;
 use querymend_engine::demo;
@@ -21,6 +22,10 @@ use querymend_server::shelf::Here;
 use querymend_server::user::Open;
 use querymend_server::{Service, Stopping, http, serve};
 use tokio::net::TcpListener;
+
+/// As the command has it.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Always writes the same query, which has a fault that is mended.
 struct Instant;

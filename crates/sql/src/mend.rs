@@ -47,7 +47,7 @@ pub(crate) fn asked_for(subject: &Subject<'_>, name: &str) -> bool {
     let words: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
     let name = name.to_lowercase();
     let mut parts = name.split(|c: char| !c.is_alphanumeric()).filter(|p| p.len() > 2).peekable();
-    parts.peek().is_some() && parts.all(|p| words.iter().any(|w| crate::near::likeness(w, p) >= 0.95))
+    parts.peek().is_some() && parts.all(|p| words.iter().any(|w| crate::near::is_nearly(w, p, 0.95)))
 }
 
 /// A table that is brought into a block, and the edits that do it.
@@ -162,7 +162,7 @@ fn favour(subject: &Subject<'_>, link: &Link<'_>, wanted: Option<&str>) -> usize
         };
         let spoken = format!("{} {}", subject.context.question.unwrap_or(""), wanted.unwrap_or("")).to_lowercase();
         let heard =
-            |w: &String| spoken.split(|c: char| !c.is_alphanumeric()).any(|s| crate::near::likeness(s, w) >= 0.95);
+            |w: &String| spoken.split(|c: char| !c.is_alphanumeric()).any(|s| crate::near::is_nearly(s, w, 0.95));
         points += 3 * usize::from(telling(here).iter().chain(&telling(there)).any(heard));
         let grouped =
             facts.references.iter().any(|r| r.clause == Clause::GroupBy && r.name.value.eq_ignore_ascii_case(here));

@@ -31,6 +31,24 @@ pub(crate) fn likeness(a: &str, b: &str) -> f64 {
     if a.letters.len().min(b.letters.len()) <= 3 { letters * 0.9 } else { letters }
 }
 
+/// Whether two names are at least so like, for those who take little but the same word: 0.95 or more. Nearly all names that are
+/// compared are not, and many of those are told apart by counting letters.
+pub(crate) fn is_nearly(a: &str, b: &str, least: f64) -> bool {
+    !(least >= 0.95 && differ_plainly(a, b)) && likeness(a, b) >= least
+}
+
+/// Whether two names of few letters, one of them a single word, are neither the same word nor one the plural of the other, which
+/// begins like it.
+fn differ_plainly(a: &str, b: &str) -> bool {
+    let letters = |name: &str| name.bytes().filter(u8::is_ascii_alphanumeric).count();
+    let first = |name: &str| name.bytes().find(u8::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase());
+    let (few, many) = (letters(a).min(letters(b)), letters(a).max(letters(b)));
+    // Of twenty letters one may differ, and `y` becomes `ies`.
+    let is_short = few > 1 && many < 20 && a.is_ascii() && b.is_ascii();
+    let is_word = |name: &str| name.bytes().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit());
+    is_short && few != many && (many - few > 2 || first(a) != first(b)) && (is_word(a) || is_word(b))
+}
+
 /// Whether a word is another but for one letter that was dropped, doubled, changed or swapped.
 pub(crate) fn is_slip(word: &str, meant: &str) -> bool {
     word != meant && strsim::damerau_levenshtein(word, meant) == 1
@@ -157,6 +175,46 @@ mod tests {
                 assert!((alike(a, b) - strsim::normalized_damerau_levenshtein(a, b)).abs() < 1e-12, "{a} {b}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_told_apart_plainly_is_not_alike() {
+        let names = [
+            "",
+            "_",
+            "s",
+            "y",
+            "ies",
+            "id",
+            "ids",
+            "name",
+            "names",
+            "Name_First",
+            "first_name",
+            "firstName",
+            "hero",
+            "heroes",
+            "city",
+            "cities",
+            "product_id",
+            "products",
+            "order_status",
+            "status",
+            "a_rather_long_name_indeed",
+            "a_rather_long_name_inded",
+            "straße",
+            "x9",
+            "9x",
+            "id_id",
+        ];
+        for a in names {
+            for b in names {
+                for least in [0.75, 0.95, 0.98, 1.0] {
+                    assert_eq!(is_nearly(a, b, least), likeness(a, b) >= least, "{a} {b} {least}");
+                }
+            }
+        }
+        assert!(differ_plainly("id", "price") && differ_plainly("order_date", "price"));
     }
 
     #[test]

@@ -45,7 +45,10 @@ impl Run {
     fn tell(&mut self, rows: Rows) {
         let said = {
             let context = self.context();
-            inspect(&review(&self.current.sql, &context), &rows, &context)
+            match &self.current.found {
+                Some(found) => inspect(found, &rows, &context),
+                None => inspect(&review(&self.current.sql, &context), &rows, &context),
+            }
         };
         self.current.warnings.extend(said);
         let (confidence, reasons) = self.confidence(&rows);

@@ -6,7 +6,7 @@ use querymend_sql::diff::Tokens;
 use querymend_sql::schema::Schema;
 use querymend_sql::{
     Applicability, Approved, Cell, Context, EngineError, ErrorType, Extracted, Finding, Repair, Review, Rows, Severity,
-    Stated, Status as Mending, Verdict, classify, dialect, diff, is_wrapping, review,
+    Stated, Status as Mending, Verdict, classify, dialect, is_wrapping, review,
 };
 
 use super::{Current, Draft, Gathered, Hindrance, LONGEST_QUESTION, Purpose, Run, Step};
@@ -270,10 +270,11 @@ impl Run {
         let found = self.review(&repair.sql);
         let query = found.approve().ok()?;
         // What would be sent is compared, and not what it is wrapped in.
-        let fits = if diff::same(query.sql(), &self.current.sql, self.dialect) {
+        let tokens = found.tokens();
+        let fits = if tokens.identity() == Tokens::of(&self.current.sql, self.dialect).identity() {
             unchanged_will_do
         } else {
-            !self.seen.contains(Tokens::of(query.sql(), self.dialect).identity())
+            !self.seen.contains(tokens.identity())
         };
         fits.then_some((query, found))
     }
@@ -281,12 +282,13 @@ impl Run {
     pub(super) fn send(&mut self, query: Approved, found: Review) {
         self.stage(Stage::ToolExecution);
         if query.sql() != self.current.sql {
-            self.seen.insert(Tokens::of(query.sql(), self.dialect).identity().to_string());
+            self.seen.insert(found.tokens().identity().to_string());
             self.current.sql = query.sql().to_string();
         }
-        self.current.warnings = warnings(found.findings);
-        self.current.stated = found.stated;
+        self.current.warnings = warnings(found.findings.clone());
+        self.current.stated.clone_from(&found.stated);
         self.current.shape = found.shape;
+        self.current.found = (found.source == self.current.sql).then(|| Arc::new(found));
         if let Some(last) = self.attempts.last_mut() {
             last.held_back = false;
         }

@@ -2,7 +2,7 @@
 
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend::{self, qualified};
-use crate::near::likeness;
+use crate::near::{is_nearly, likeness};
 use crate::rules::Subject;
 use crate::rules::names::table_fixes;
 use crate::scope::{Item, Meaning, Reference, SourceId, place};
@@ -115,9 +115,8 @@ fn other_sources(reference: &Reference<'_>, owner: Option<SourceId>, subject: &S
             continue;
         }
         for column in facts.sources[source].column_names() {
-            let like = likeness(name, column);
             // The same word written otherwise counts; a similar word does not.
-            if like < 0.98 {
+            if !is_nearly(name, column, 0.98) {
                 continue;
             }
             let Some(text) = qualified(subject, source, column) else { continue };
@@ -126,7 +125,7 @@ fn other_sources(reference: &Reference<'_>, owner: Option<SourceId>, subject: &S
             let misfit = mend::misfit(subject, partner, source, column);
             let doubt = misfit
                 + n.min(3)
-                + usize::from(like < 1.0)
+                + usize::from(!is_nearly(name, column, 1.0))
                 + usize::from(!inner) * 3
                 + usize::from(reference.meaning == Meaning::UnknownQualifier) * 9;
             // In a condition each use has a partner of its own; elsewhere the same name means the same thing throughout.
@@ -198,7 +197,7 @@ fn foreign_keys(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Su
         let Some(table) = facts.sources[source].table() else { continue };
         for key in &table.foreign_keys {
             let ([own], [there]) = (key.columns.as_slice(), key.references.as_slice()) else { continue };
-            if likeness(name, there) < 0.98 || name.eq_ignore_ascii_case("id") {
+            if !is_nearly(name, there, 0.98) || name.eq_ignore_ascii_case("id") {
                 continue;
             }
             let Some(text) = qualified(subject, source, own) else { continue };

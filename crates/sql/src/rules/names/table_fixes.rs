@@ -6,7 +6,7 @@ use super::column_fixes::{Way, uses};
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::joins;
 use crate::mend;
-use crate::near::likeness;
+use crate::near::is_nearly;
 use crate::rules::Subject;
 use crate::schema::Table;
 use crate::scope::{BlockId, Clause, Meaning, Reference, SourceId};
@@ -37,12 +37,12 @@ pub(super) fn unjoined_tables(
         .collect();
     for table in schema.tables().iter().filter(|t| !present(t)) {
         let named = wanted.is_some_and(|w| table.name.eq_ignore_ascii_case(w));
-        let exact = table.columns.iter().find(|c| likeness(name, &c.name) >= 0.98);
+        let exact = table.columns.iter().find(|c| is_nearly(name, &c.name, 0.98));
         // `order_status` is the `status` of `orders`.
         let Some(column) = exact.or_else(|| table.columns.iter().find(|c| is_of(name, &table.name, &c.name))) else {
             continue;
         };
-        let has_all = siblings.iter().all(|s| table.columns.iter().any(|c| likeness(s, &c.name) >= 0.98));
+        let has_all = siblings.iter().all(|s| table.columns.iter().any(|c| is_nearly(s, &c.name, 0.98)));
         if wanted.is_some() && !named && !has_all {
             continue;
         }
@@ -141,7 +141,7 @@ fn among(reference: &Reference<'_>, table: &Table, joined: &mend::Joined, subjec
 fn is_of(name: &str, table: &str, column: &str) -> bool {
     let (name, column) = (name.to_lowercase(), column.to_lowercase());
     let Some(owner) = name.strip_suffix(&column).map(|o| o.trim_end_matches('_')) else { return false };
-    column.len() > 2 && owner.len() > 2 && likeness(owner, table) >= 0.98
+    column.len() > 2 && owner.len() > 2 && is_nearly(owner, table, 0.98)
 }
 
 fn is_missing(meaning: &Meaning) -> bool {
