@@ -31,7 +31,8 @@ pub struct Log(Arc<Mutex<Vec<Sent>>>);
 impl Log {
     /// Does some work and keeps what is sent for it.
     pub async fn keeping<T>(&self, work: impl Future<Output = T>) -> T {
-        LOG.scope(self.clone(), work).await
+        // Answering a question is a large future, which would else be copied with every one that it is part of.
+        LOG.scope(self.clone(), Box::pin(work)).await
     }
 
     /// What was sent so far.

@@ -216,8 +216,15 @@ impl Values {
                 if hits.iter().any(|h| h.start < end && start < h.end && (h.start, h.end) != (start, end)) {
                     continue;
                 }
-                let plain: Vec<&str> = phrase.iter().map(|w| w.plain.as_str()).collect();
-                let plain = plain.join(" ");
+                // Hardly any phrase is a value: it is put together when something has its key.
+                let between = |n: usize| (n > 0).then_some(' ');
+                let letters =
+                    phrase.iter().enumerate().flat_map(|(n, w)| between(n).into_iter().chain(w.plain.chars()));
+                let mut found = find(&self.folded, hash_of(letters.clone())).peekable();
+                if found.peek().is_none() {
+                    continue;
+                }
+                let plain: String = letters.collect();
                 if plain.chars().count() < 2 || (length == 1 && fold::is_common(&plain)) {
                     continue;
                 }
@@ -226,7 +233,7 @@ impl Values {
                     && question[end..].starts_with(['\'', '"', '`', '”', '’']);
                 let telling = |w: &fold::Word| w.start > 0 && (w.capital || w.plain.chars().any(char::is_numeric));
                 let named = quoted || length > 1 || phrase.iter().any(telling);
-                for spot in find(&self.folded, hash(&plain)) {
+                for spot in found {
                     let (held, value) = self.at(*spot);
                     if fold(value) == plain {
                         hits.push(Hit {
