@@ -17,7 +17,7 @@ from pathlib import Path
 
 import soak
 
-SESSIONS, STREAMS = 2_000, 1_000
+SESSIONS, STREAMS = 8_000, 1_000
 soak.RIGHT = "SELECT name, price FROM products WHERE category = 'Electronics'"
 soak.BROKEN = "SELECT id, price FROM products WHERE category = 'Electronics'"
 
@@ -70,7 +70,7 @@ def main():
         server, port, _ = soak.start(folder, folder / "shop.db", port_of_model.value)
         try:
             print(f"at rest: {soak.memory(server.pid):.0f} MB")
-            asyncio.run(conversations(port, 160))
+            asyncio.run(conversations(port, 1_600))
             before = soak.memory(server.pid)
             asyncio.run(conversations(port, SESSIONS))
             print(f"each conversation of one question: {(soak.memory(server.pid) - before) * 1024 / SESSIONS:.1f} kB")

@@ -35,7 +35,7 @@ def wrk(url, body=None, path="/"):
         file.flush()
         out = subprocess.run(["wrk", "-t1", "-c32", f"-d{SECONDS}s", "--latency", "-s", file.name, url + path], capture_output=True, text=True, check=True).stdout
     rate = float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1])
-    tail = re.search(r"99%\s+(\S+)", out)[1]
+    tail = re.search(r"^ +99%\s+(\S+)", out, re.M)[1]
     bad = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
     return rate, tail, int(bad[1]) if bad else 0
 
