@@ -98,6 +98,7 @@ fn recall(data: &Path, schema: &Arc<Schema>, dev: &[Asked], train: &[Asked]) {
         ("all but tied tables", Weights { tied: 0.0, ..full.clone() }, false),
         ("all but groups", Weights { paths: false, ..full.clone() }, false),
         ("all but telling values and vague words", Weights { named: 1.0, vague: 1.0, ..full.clone() }, false),
+        ("all but more of a schema that is ahead", Weights { ahead: f32::MAX, ..full.clone() }, false),
         ("all but words cut short", Weights { cut_short: 0.0, ..full.clone() }, false),
         ("all but the words of one column together", Weights { part_of_column: 0.0, ..full.clone() }, false),
     ];
@@ -242,6 +243,7 @@ fn tune(tables: &Tables, train: &[Asked]) {
         ("named", |w| &mut w.named, &[0.3, 0.45, 0.6, 0.8, 1.0]),
         ("vague", |w| &mut w.vague, &[0.0, 0.1, 0.2, 0.4, 1.0]),
         ("first", |w| &mut w.first, &[0.0, 0.25, 0.5, 1.0]),
+        ("ahead", |w| &mut w.ahead, &[0.05, 0.15, 0.25, f32::MAX]),
         ("topic", |w| &mut w.topic, &[0.0, 1.0, 2.0, 3.0, 4.0]),
         ("near", |w| &mut w.near, &[0.0, 0.3, 0.45, 0.6, 0.8]),
         ("near_from", |w| &mut w.near_from, &[0.4, 0.45, 0.5, 0.6]),

@@ -14,6 +14,18 @@ const MOST_REACH: usize = 256;
 /// A word of a table's name says as much about what it is about as so many of its columns.
 const NAME_SAYS: f32 = 2.0;
 
+/// So many more tables of its schema come with a group that is ahead.
+const MORE: usize = 2;
+
+/// In a larger schema it says nothing to be of the same one.
+const MOST_IN_SCHEMA: usize = 32;
+
+/// What speaks for a table of which the question says nothing.
+const UNSAID: f32 = 0.5;
+
+/// How much more speaks for one that is tied to the group.
+const TIED: f32 = 2.0;
+
 impl Weights {
     /// What a word counts that stands in a comment, or in the name of the schema.
     pub(super) fn beside(&self, place: Place) -> f32 {
@@ -63,6 +75,9 @@ impl<'r> Rows<'r> {
         groups.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut out: Vec<(u32, f32)> = Vec::with_capacity(most);
         let mut taken: HashSet<u32> = HashSet::new();
+        if let Some(more) = self.more_of_schema(&groups) {
+            groups[0].1.extend(more);
+        }
         let grouped = groups.iter().flat_map(|(score, tables)| tables.iter().map(move |table| (*table, *score)));
         for (table, score) in grouped.chain(order.iter().copied()) {
             if taken.insert(table) {
@@ -73,6 +88,30 @@ impl<'r> Rows<'r> {
             }
         }
         out
+    }
+
+    /// Tables of the schema that the best group is of, if no other schema comes near: what the question only says by a value, or
+    /// in words that no name has, is likely there.
+    fn more_of_schema(&mut self, groups: &[(f32, Vec<u32>)]) -> Option<Vec<u32>> {
+        let index = self.index;
+        let ((score, group), others) = groups.split_first()?;
+        let schema_of = |tables: &[u32]| tables.first().map(|table| index.schema_of[*table as usize]);
+        let schema = schema_of(group)?;
+        // Where there is one schema alone it says nothing to be of it.
+        let (other, _) = others.iter().find(|(_, tables)| schema_of(tables) != Some(schema))?;
+        let tables = &index.in_schema[schema as usize];
+        if *score <= other * (1.0 + self.weights.ahead) || tables.len() > MOST_IN_SCHEMA {
+            return None;
+        }
+        let mut more: Vec<(f32, u32)> = Vec::new();
+        for &table in tables.iter().filter(|table| !group.contains(table)) {
+            let tied = index.ties[table as usize].iter().any(|other| group.contains(other));
+            let says =
+                (self.row(table).iter().sum::<f32>() + UNSAID) * (1.0 + self.weights.topic * self.likeness(table));
+            more.push((if tied { TIED * says } else { says }, table));
+        }
+        more.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        Some(more.into_iter().take(MORE).map(|(_, table)| table).collect())
     }
 
     fn group(&mut self, seed: u32) -> (f32, Vec<u32>) {

@@ -80,6 +80,9 @@ pub(super) struct Index {
     pub(super) rarity: Vec<f32>,
     /// Tables that keys tie to each table, in both directions.
     pub(super) ties: Vec<Vec<u32>>,
+    /// The number of each table's schema, and the tables of each schema.
+    pub(super) schema_of: Vec<u32>,
+    pub(super) in_schema: Vec<Vec<u32>>,
     pub(super) by_name: HashMap<String, u32>,
     pub(super) mean_columns: f32,
 }
@@ -163,6 +166,16 @@ impl Index {
             ties.dedup();
         }
         self.ties = ties;
+        let mut schemas: HashMap<Option<&str>, u32> = HashMap::new();
+        for (i, table) in tables.iter().enumerate() {
+            let next = schemas.len() as u32;
+            let schema = *schemas.entry(table.schema.as_deref()).or_insert(next);
+            if schema == next {
+                self.in_schema.push(Vec::new());
+            }
+            self.in_schema[schema as usize].push(i as u32);
+            self.schema_of.push(schema);
+        }
         self.by_name = tables.iter().enumerate().map(|(i, t)| (t.full_name(), i as u32)).collect();
     }
 
@@ -176,6 +189,7 @@ impl Index {
             + self.postings.len() * size_of::<Posting>()
             + self.starts.len() * 8
             + self.ties.iter().map(|t| 24 + t.len() * 4).sum::<usize>()
+            + self.in_schema.iter().map(|t| 24 + t.len() * 8).sum::<usize>()
             + self.by_name.keys().map(|n| n.len() + 40).sum::<usize>()
     }
 

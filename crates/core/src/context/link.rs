@@ -56,6 +56,8 @@ pub struct Weights {
     pub first: f32,
     /// How much more a group counts if all its words are about what the question is about.
     pub topic: f32,
+    /// How far a group must be ahead of those of other schemas, as a share of them, to bring more of its own schema with it.
+    pub ahead: f32,
 }
 
 impl Default for Weights {
@@ -82,6 +84,7 @@ impl Default for Weights {
             gain: 0.15,
             first: 0.5,
             topic: 3.0,
+            ahead: 0.15,
         }
     }
 }

@@ -68,6 +68,31 @@ fn q01_a_value_that_the_question_names_brings_its_table_in() {
 }
 
 #[test]
+fn q01_a_schema_that_is_ahead_brings_more_of_its_tables() {
+    let table = |schema: &str, name: &str, columns: &[&str]| Table {
+        schema: Some(schema.into()),
+        name: name.into(),
+        columns: columns.iter().map(|column| Column::new(*column, "TEXT")).collect(),
+        ..Table::default()
+    };
+    // No key leads to the keepers, and hardly a word.
+    let all = vec![
+        table("archive", "hour_marks", &["mark", "hour"]),
+        table("archive", "blobs", &["payload"]),
+        table("zoo", "feedings", &["animal", "hour"]),
+        table("zoo", "keepers", &["fullname"]),
+    ];
+    let tables = Tables::new(Arc::new(Schema::new(all).unwrap()), &SQLITE, &Policy::default());
+    let ranked = |weights: &Weights| -> Vec<String> {
+        let ranked = tables.ranked("At which hour are feedings of each animal by Maria?", &[], weights, 3);
+        ranked.iter().map(|(table, _)| table.full_name()).collect()
+    };
+    assert_eq!(ranked(&Weights::default())[..2], ["zoo.feedings", "zoo.keepers"]);
+    let never = ranked(&Weights { ahead: f32::MAX, ..Weights::default() });
+    assert_eq!(never[..2], ["zoo.feedings", "archive.hour_marks"]);
+}
+
+#[test]
 fn q01_a_wide_table_is_shown_in_part_where_room_is_short() {
     let mut wide = Table { name: "patients".into(), primary_key: vec!["patient_no".into()], ..Table::default() };
     wide.columns.push(Column::new("patient_no", "INTEGER"));

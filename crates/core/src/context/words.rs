@@ -31,8 +31,8 @@ const ASKING: &[&str] = &[
     "whom", "whose", "will", "with", "within", "without", "would", "you", "your",
 ];
 
-/// Words that questions to all kinds of databases have, and that seldom name a table or a column there. They were counted in the
-/// training questions of one half of Spider's databases.
+/// Words that questions to all kinds of databases have, and that seldom name a table or a column there. They were found by counting
+/// in, and reading, the training questions of one half of Spider's databases.
 #[rustfmt::skip]
 const VAGUE: &[&str] = &[
     "associated", "available", "belongs", "bigger", "called", "correspond", "created", "database", "don", "ending", "ends",
