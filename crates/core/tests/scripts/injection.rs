@@ -113,7 +113,7 @@ async fn outcome(shop: &Shop, store: &Arc<FileStore>, says: &str, question: &str
     let querymend = Querymend::new(shop.engine(), script.clone(), config()).with_memory(memory);
     let mut session = querymend.session();
     let mut events: Vec<Event> = Vec::new();
-    let ask = Ask { question: question.to_string(), hand_over: question.len() % 2 == 0, ..Ask::default() };
+    let ask = Ask { question: question.to_string(), hand_over: question.len().is_multiple_of(2), ..Ask::default() };
     let status = session.ask_with(ask, &mut |event| events.push(event.clone()), &Cancel::new()).await.status;
     // The next message says nothing against it: what was answered would be kept now.
     session.hear("Thank you!").await;
