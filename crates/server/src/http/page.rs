@@ -1,12 +1,15 @@
 //! The page: files that were built from `web/` and travel in the program, and what its worker loads to compute with.
 
-use std::path::Path as FilePath;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use querymend::{Problem, ProblemCode};
 
 use super::problem::Refused;
@@ -35,6 +38,9 @@ const WORKER: &str = "/assets/analysis-worker";
 
 /// Bytes of one file that Pyodide loads; the largest has a fifth of it.
 const LONGEST_FILE: u64 = 64 << 20;
+
+/// Files that Pyodide loads, for pandas and what it needs: there are some fifteen.
+const MOST_FILES: usize = 64;
 
 /// A file of the page, or the page itself where the address is one of its views.
 pub async fn serve(request: Request) -> Response {
@@ -142,15 +148,32 @@ pub async fn pyodide(State(service): State<Arc<Service>>, Path(name): Path<Strin
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind(&name)));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=86400"));
     guarded(headers);
-    *response.status_mut() = StatusCode::OK;
     Ok(response)
 }
 
-/// A plain file, unless it is far too long.
-async fn read(path: &FilePath) -> Option<Vec<u8>> {
+/// A file as it was when it was read.
+struct Kept {
+    changed: SystemTime,
+    bytes: Bytes,
+}
+
+/// A plain file, unless it is far too long. It is read once and shared: anybody may ask for it, as often and as slowly as they like.
+async fn read(path: &FilePath) -> Option<Bytes> {
+    static READ: Mutex<BTreeMap<PathBuf, Kept>> = Mutex::new(BTreeMap::new());
     let about = tokio::fs::symlink_metadata(path).await.ok()?;
     if !about.is_file() || about.len() > LONGEST_FILE {
         return None;
     }
-    tokio::fs::read(path).await.ok()
+    let changed = about.modified().ok()?;
+    let known = |kept: &Kept| (kept.changed == changed).then(|| kept.bytes.clone());
+    if let Some(bytes) = READ.lock().unwrap_or_else(PoisonError::into_inner).get(path).and_then(known) {
+        return Some(bytes);
+    }
+    let bytes = Bytes::from(tokio::fs::read(path).await.ok()?);
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if read.len() >= MOST_FILES {
+        read.clear();
+    }
+    read.insert(path.to_owned(), Kept { changed, bytes: bytes.clone() });
+    Some(bytes)
 }

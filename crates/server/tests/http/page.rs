@@ -154,6 +154,18 @@ async fn c05_only_files_of_the_folder_are_given_to_compute_with() {
     let file = house.get("/pyodide/pyodide.mjs").await;
     assert_eq!(file.headers()["content-type"], "text/javascript; charset=utf-8");
     assert_eq!(file.text().await.unwrap(), "export {}");
+    // It is kept, but not when it has changed.
+    std::fs::write(folder.path().join("in/pyodide.mjs"), "export default 2").unwrap();
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
+    std::fs::File::options()
+        .append(true)
+        .open(folder.path().join("in/pyodide.mjs"))
+        .unwrap()
+        .set_modified(later)
+        .unwrap();
+    for _ in 0..2 {
+        assert_eq!(house.get("/pyodide/pyodide.mjs").await.text().await.unwrap(), "export default 2");
+    }
     for path in [
         "/pyodide/..%2fsecret.txt",
         "/pyodide/link.txt",
