@@ -27,7 +27,7 @@ export async function begin(): Promise<void> {
     if (!databases.value.some((one) => one.name === database.value)) database.value = databases.value[0]?.name ?? "";
     const now = await api.me().catch(() => null);
     // What one user asked is not to be seen by the next, who signs in on the same page.
-    if (me.value && now && me.value.user !== now.user) location.reload();
+    if (me.value && me.value.user !== now?.user) location.reload();
     me.value = now;
     away.value = false;
     signInNeeded.value = false;

@@ -75,9 +75,19 @@ impl Traces {
     pub fn read(&self, id: &str) -> io::Result<Option<Vec<Value>>> {
         let mut fits: Vec<String> = self.ids()?.into_iter().filter(|known| known.starts_with(id)).collect();
         let (Some(id), true) = (fits.pop(), fits.is_empty() && !id.is_empty()) else { return Ok(None) };
-        // One that somebody damaged is told as far as it can be read.
-        let text = fs::read(self.path(&id))?;
-        Ok(Some(String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()))
+        Ok(Some(parsed(&fs::read(self.path(&id))?)))
+    }
+
+    /// The events of the run of this very id; nothing if there is none.
+    pub fn exactly(&self, id: &str) -> io::Result<Option<Vec<Value>>> {
+        if !is_id(id) {
+            return Ok(None);
+        }
+        match fs::read(self.path(id)) {
+            Ok(text) => Ok(Some(parsed(&text))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The ids of all runs that are kept, oldest first: they sort by time.
@@ -109,6 +119,11 @@ impl Traces {
         }
         Ok(())
     }
+}
+
+/// The events of a file. One that somebody damaged is told as far as it can be read.
+fn parsed(text: &[u8]) -> Vec<Value> {
+    String::from_utf8_lossy(text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// Rows of an answer that a trace keeps.

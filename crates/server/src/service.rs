@@ -198,6 +198,11 @@ struct Desk {
 }
 
 impl Desk {
+    /// An example as clients see it: where the database is, they need not know.
+    fn shown(&self, example: Example) -> Example {
+        Example { database: self.name.clone(), ..example }
+    }
+
     fn place<'p>(&'p self, request: &'p Asking<'p>) -> Place<'p> {
         let (model, dialect) = (self.querymend.model_name(), self.querymend.engine().dialect().name);
         Place { request, database: &self.name, model, dialect }
@@ -576,7 +581,11 @@ impl Service {
             administers(user)?;
         }
         let whose = (!all).then(|| user.name());
-        self.shelf.past(whose, most.min(MOST_PAST)).await
+        let mut past = self.shelf.past(whose, MOST_PAST).await?;
+        // Who administers need not be allowed to ask every database.
+        past.retain(|run| may_ask(user, &run.database));
+        past.truncate(most);
+        Ok(past)
     }
 
     /// What a person who does not know the database could ask.
@@ -609,7 +618,7 @@ impl Service {
             for example in memory.store().list(&filter, 0, MOST_EXAMPLES).await.map_err(memory_problem)? {
                 // What all share may speak of tables that this user is not to know.
                 if own || desk.querymend.check(&example.sql, None).await?.verdict == Verdict::Approved {
-                    all.push(example);
+                    all.push(desk.shown(example));
                 }
             }
         }
@@ -638,7 +647,8 @@ impl Service {
         let outcome = if new.shared { "added for all" } else { "added" };
         let (question, sql) = (Some(new.question.as_str()), Some(new.sql.as_str()));
         self.audit.write(&Line { question, sql, ..line(asking, "example", &desk.name, outcome) }).await?;
-        example.ok_or_else(|| Problem::new(ProblemCode::Internal, "the example was not kept"))
+        let example = example.ok_or_else(|| Problem::new(ProblemCode::Internal, "the example was not kept"))?;
+        Ok(desk.shown(example))
     }
 
     /// An example that this user may change.
@@ -651,7 +661,9 @@ impl Service {
             let shared = memory.shelves().any(|shelf| shelf == example.database);
             let administers = asking.user.role.administer && shared;
             if !administers {
-                return Err(if shared {
+                let desk = self.desk(asking.user, database)?;
+                let seen = shared && desk.querymend.check(&example.sql, None).await?.verdict == Verdict::Approved;
+                return Err(if seen {
                     Problem::new(ProblemCode::Forbidden, "the example belongs to all")
                 } else {
                     none()

@@ -17,6 +17,10 @@ const waysOut = [
   "cookieStore",
   "navigator",
   "storage",
+  "webkitRequestFileSystem",
+  "webkitRequestFileSystemSync",
+  "webkitResolveLocalFileSystemURL",
+  "webkitResolveLocalFileSystemSyncURL",
   "showOpenFilePicker",
   "Notification",
 ];

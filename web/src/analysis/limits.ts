@@ -12,6 +12,10 @@ export const limits = {
   loadMs: 180_000,
   /** Rows of the result that are shown. */
   resultRows: 10_000,
+  /** Columns of the result. */
+  resultColumns: 1_000,
+  /** Letters of one cell of it. */
+  cell: 10_000,
   /** Signs that the code may print. */
   printed: 20_000,
 } as const;

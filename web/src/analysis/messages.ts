@@ -1,4 +1,5 @@
 import type { Rows } from "../api";
+import { limits } from "./limits";
 
 /** A table on its way to Python: the server's reply as it came, which nobody but Python reads. */
 export interface Sent {
@@ -57,12 +58,18 @@ export function readRows(value: unknown): Rows | null {
   const { columns, rows, truncated } = value;
   if (!Array.isArray(columns) || !columns.every((name) => typeof name === "string")) return null;
   if (!Array.isArray(rows) || typeof truncated !== "boolean") return null;
-  const fits = rows.every((row) => Array.isArray(row) && row.length === columns.length && row.every(isCell));
-  return fits ? { columns, rows: rows as Rows["rows"], truncated } : null;
+  // The bounds are kept where the code cannot change them, and gaps in a list are cells like any other.
+  if (rows.length > limits.resultRows || columns.length > limits.resultColumns) return null;
+  for (let i = 0; i < rows.length; i++) {
+    const row: unknown = rows[i];
+    if (!Array.isArray(row) || row.length !== columns.length) return null;
+    for (let j = 0; j < row.length; j++) if (!isCell(row[j])) return null;
+  }
+  return { columns, rows: rows as Rows["rows"], truncated };
 }
 
 function isCell(value: unknown): boolean {
-  return value === null || typeof value === "string" || typeof value === "boolean" || typeof value === "number";
+  return value === null || (typeof value === "string" && value.length <= limits.cell) || typeof value === "boolean" || typeof value === "number";
 }
 
 function isArrived(value: unknown): value is Arrived {
@@ -74,5 +81,5 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function text(value: unknown): string {
-  return typeof value === "string" ? value : "";
+  return typeof value === "string" ? value.slice(0, limits.printed) : "";
 }

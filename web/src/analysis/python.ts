@@ -83,7 +83,7 @@ def complaint(error):
     return f"{where}{type(error).__name__}: {error}"[:2_000]
 
 
-def analyse(names, replies, code, tell):
+def analyse(names, replies, code, tell, dumps=json.dumps):
     """Gives the word that the page waits for, as JSON."""
     printed = Printed()
     try:
@@ -91,8 +91,8 @@ def analyse(names, replies, code, tell):
         for name, reply in zip(names, replies):
             space[name], truncated = table(reply)
             arrived.append({"name": name, "rows": len(space[name]), "truncated": truncated})
-        tell(json.dumps({"kind": "arrived", "tables": arrived}))
-        tell(json.dumps({"kind": "stage", "stage": "running"}))
+        tell(dumps({"kind": "arrived", "tables": arrived}))
+        tell(dumps({"kind": "stage", "stage": "running"}))
         sys.stdout = sys.stderr = printed
         exec(compile(code, "<analysis>", "exec"), space)
         if space.get("result") is None:
@@ -100,7 +100,7 @@ def analyse(names, replies, code, tell):
         word = {"kind": "done", "rows": shown(space["result"])}
     except BaseException as error:
         word = {"kind": "failed", "why": complaint(error)}
-    return json.dumps({**word, "printed": printed.text()})
+    return dumps({**word, "printed": printed.text()})
 
 
 def close_ways_out():

@@ -114,6 +114,8 @@ function compute(order: Order, stop: AbortSignal, change: (changed: Partial<Run>
       } else if (word?.kind === "arrived") change({ arrived: word.tables });
       else if (word?.kind === "done") end({ step: "done", rows: word.rows, printed: word.printed });
       else if (word?.kind === "failed") end({ step: "failed", why: word.why, printed: word.printed });
+      // What says anything else has gone astray, or means to stay.
+      else end({ step: "failed", why: strings.analysis.noWorker });
     };
     worker.onerror = (event) => end({ step: "failed", why: event.message || strings.analysis.noWorker });
     within(limits.loadMs, strings.analysis.tooSlow);

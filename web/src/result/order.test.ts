@@ -43,8 +43,8 @@ test("who is overtaken stops", async () => {
 
 test("copied and exported text keeps what cells hold", () => {
   const rows = table(["a", 'b"c'], [[null, ""], ["x,\ty\nz", 1.5], ["=1+1", true]]);
-  expect(csv(rows, [0, 1, 2], [0, 1])).toBe('a,"b""c"\r\n,""\r\n"x,\ty\nz",1.5\r\n=1+1,true\r\n');
-  expect(tsv(rows, [2, 1], [1, 0])).toBe('"b""c"\ta\ntrue\t=1+1\n1.5\t"x,\ty\nz"');
+  expect(csv(rows, [0, 1, 2], [0, 1])).toBe('a,"b""c"\r\n,""\r\n"x,\ty\nz",1.5\r\n\'=1+1,true\r\n');
+  expect(tsv(rows, [2, 1], [1, 0])).toBe('"b""c"\ta\ntrue\t\'=1+1\n1.5\t"x,\ty\nz"');
 });
 
 test("codes are not numbers", () => {

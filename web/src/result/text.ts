@@ -34,6 +34,11 @@ export function numeric(rows: Rows, column: number, look = rows.rows.length): bo
 
 type Places = ArrayLike<number>;
 
+/** A text that a spreadsheet would take for a formula, and run, is marked as the text that it is. Numbers stay numbers. */
+function harmless(text: string): string {
+  return /^[=+\-@\t\r]/.test(text) && !/^[+-]?[\d.,]+(?:[eE][+-]?\d+)?$/.test(text) ? `'${text}` : text;
+}
+
 /** Tab-separated, as spreadsheets take it from the clipboard. */
 export function tsv(rows: Rows, places: Places, columns: readonly number[]): string {
   const clean = (text: string) => (/["\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
@@ -47,10 +52,10 @@ export function csv(rows: Rows, places: Places, columns: readonly number[]): str
 }
 
 function lines(rows: Rows, places: Places, columns: readonly number[], clean: (text: string) => string, comma: string, end: string): string {
-  const found = [columns.map((column) => clean(rows.columns[column] ?? "")).join(comma)];
+  const found = [columns.map((column) => clean(harmless(rows.columns[column] ?? ""))).join(comma)];
   for (let i = 0; i < places.length; i++) {
     const row = rows.rows[places[i] ?? -1] ?? [];
-    found.push(columns.map((column) => (row[column] === null ? "" : clean(textOf(row[column])))).join(comma));
+    found.push(columns.map((column) => (row[column] === null ? "" : clean(harmless(textOf(row[column]))))).join(comma));
   }
   return found.join(end);
 }

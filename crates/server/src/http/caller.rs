@@ -69,6 +69,11 @@ impl FromRequestParts<Arc<Service>> for Looker {
 /// Where nobody signs in, a page in a browser on this machine must not reach the server under a name of its own that leads here:
 /// only addresses and `localhost` are answered.
 fn is_here(parts: &Parts) -> Result<(), Refused> {
+    // A browser says so when another site's page asks; such a page could not read the reply, but it could keep the server busy.
+    let site = parts.headers.get("sec-fetch-site").and_then(|value| value.to_str().ok());
+    if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
+        return Err(Problem::new(ProblemCode::Forbidden, "pages of other sites may not ask this server").into());
+    }
     let host = match parts.uri.authority() {
         Some(authority) => Some(authority.as_str()),
         None => parts.headers.get("host").and_then(|value| value.to_str().ok()),

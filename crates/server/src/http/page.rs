@@ -52,7 +52,7 @@ pub async fn serve(request: Request) -> Response {
     let view = VIEWS.contains(&path);
     let wanted = if view { "/index.html" } else { path };
     match FILES.iter().find(|file| file.path == wanted) {
-        Some(file) => written(file, request.headers()),
+        Some(file) => written(file, &request),
         None if view => {
             let problem = Problem::new(ProblemCode::NotFound, "this build has no page");
             Refused::from(
@@ -64,8 +64,9 @@ pub async fn serve(request: Request) -> Response {
     }
 }
 
-fn written(file: &File, headers: &HeaderMap) -> Response {
-    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+fn written(file: &File, request: &Request) -> Response {
+    let accepted =
+        request.headers().get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let takes = |name: &str| {
         accepted.split(',').any(|one| {
             let mut parts = one.split(';').map(str::trim);
@@ -78,9 +79,11 @@ fn written(file: &File, headers: &HeaderMap) -> Response {
         _ => (None, file.plain),
     };
     let mut response = Response::new(Body::from(bytes));
-    // Names of assets change with what is in them.
-    let keep = if file.path.starts_with("/assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
-    let policy = if file.path.starts_with(WORKER) { worker_policy(headers) } else { HeaderValue::from_static(POLICY) };
+    // Names of assets change with what is in them. What the worker may do is not in it, and may change.
+    let worker = file.path.starts_with(WORKER);
+    let keep =
+        if file.path.starts_with("/assets/") && !worker { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let policy = if worker { worker_policy(request) } else { HeaderValue::from_static(POLICY) };
     let all = response.headers_mut();
     all.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind(file.path)));
     all.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
@@ -107,10 +110,12 @@ fn guarded(headers: &mut HeaderMap) {
 }
 
 /// A program that a model wrote runs in the worker: it may compile, and load what it computes with from here, and reach nothing else.
-fn worker_policy(headers: &HeaderMap) -> HeaderValue {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.filter(|host| host.bytes().all(|b| b.is_ascii_alphanumeric() || b".:-[]".contains(&b)));
-    let from = host.map_or("'self'".to_owned(), |host| format!("http://{host}/pyodide/ https://{host}/pyodide/"));
+fn worker_policy(request: &Request) -> HeaderValue {
+    let named = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = request.uri().authority().map(|authority| authority.as_str()).or(named);
+    let host = host.filter(|host| host.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-[]".contains(&b)));
+    // Where this server is not known by a name that can stand here, nothing is computed.
+    let from = host.map_or("'none'".to_owned(), |host| format!("http://{host}/pyodide/ https://{host}/pyodide/"));
     let policy =
         format!("default-src 'none'; script-src {from} 'wasm-unsafe-eval'; connect-src {from}; base-uri 'none'");
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))

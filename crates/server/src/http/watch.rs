@@ -33,6 +33,14 @@ pub async fn watched(State(service): State<Arc<Service>>, mut request: Request, 
     if let Some(value) = value {
         response.headers_mut().insert("x-request-id", value);
     }
+    // What one user is told is kept by nobody on the way, and is read as what it is said to be.
+    for (name, value) in [
+        ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+    }
     response
 }
 

@@ -76,6 +76,22 @@ fn folder_of(user: &str) -> String {
     }
 }
 
+/// The newest runs in short, of all these users.
+fn newest(folders: &[(String, Traces)], most: usize) -> std::io::Result<Vec<Past>> {
+    let mut runs: Vec<(String, &String, &Traces)> = Vec::new();
+    for (user, traces) in folders {
+        // Ids sort by time: of each user no more than so many can be among the newest.
+        runs.extend(traces.ids()?.into_iter().rev().take(most).map(|id| (id, user, traces)));
+    }
+    runs.sort_by(|one, other| other.0.cmp(&one.0));
+    // One that was let go of meanwhile is not listed.
+    let past = runs.into_iter().take(most).filter_map(|(id, user, traces)| {
+        let events = traces.exactly(&id).ok().flatten()?;
+        Past::of(&id, user, &events)
+    });
+    Ok(past.collect())
+}
+
 fn unwritable(error: &std::io::Error) -> Problem {
     Problem::new(ProblemCode::Internal, format!("past runs cannot be kept or read: {error}"))
 }
@@ -154,25 +170,15 @@ impl Shelf for Here {
     }
 
     fn past<'a>(&'a self, user: Option<&'a str>, most: usize) -> Kept<'a, Vec<Past>> {
+        let folders = match user {
+            Some(user) => self.runs(user).map(|traces| (user.to_owned(), traces)).into_iter().collect(),
+            None => self.all_runs(),
+        };
         Box::pin(async move {
-            let folders = match user {
-                Some(user) => self.runs(user).map(|traces| (user.to_owned(), traces)).into_iter().collect(),
-                None => self.all_runs(),
-            };
-            let mut runs: Vec<(String, String, &Traces)> = Vec::new();
-            for (user, traces) in &folders {
-                let ids = traces.ids().map_err(|error| unwritable(&error))?;
-                // Ids sort by time: of each user no more than so many can be among the newest.
-                runs.extend(ids.into_iter().rev().take(most).map(|id| (id, user.clone(), traces)));
-            }
-            runs.sort_by(|one, other| other.0.cmp(&one.0));
-            let mut past = Vec::new();
-            for (id, user, traces) in runs.into_iter().take(most) {
-                // One that was let go of meanwhile is not listed.
-                let events = traces.read(&id).ok().flatten().unwrap_or_default();
-                past.extend(Past::of(&id, &user, &events));
-            }
-            Ok(past)
+            // Many files are read: others are not kept waiting by it.
+            let read = tokio::task::spawn_blocking(move || newest(&folders, most)).await;
+            read.map_err(|error| Problem::new(ProblemCode::Internal, error.to_string()))?
+                .map_err(|error| unwritable(&error))
         })
     }
 }

@@ -19,10 +19,10 @@ async fn teachable(texts: &[&str]) -> House {
     let embedder = Arc::new(Static::builtin().unwrap());
     let store = FileStore::open(house.folder.path().join("memory.db"), embedder).await.unwrap();
     let config = Config::default();
-    house.service.change(querymend_server::service::Setup {
-        store: Some(Arc::new(store)),
-        ..setup(house.folder.path(), model, config)
-    });
+    let mut setup = setup(house.folder.path(), model, config);
+    setup.databases[0].identity = "/a/secret/place/shop.db".into();
+    setup.store = Some(Arc::new(store));
+    house.service.change(setup);
     house
 }
 
@@ -190,4 +190,19 @@ fn c07_the_description_that_the_page_is_built_from_is_true() {
     }
     let kept = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(kept == now, "web/openapi.json is out of date: QUERYMEND_BLESS=1 cargo test --workspace --test http");
+}
+
+#[tokio::test]
+async fn c07_other_sites_ask_nothing_and_nobody_keeps_what_one_is_told() {
+    let house = teachable(&[COUNT]).await;
+    for (site, status) in [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)] {
+        let reply = house.client.get(house.url("/v1/me")).header("sec-fetch-site", site).send().await.unwrap();
+        assert_eq!(reply.status().as_u16(), status, "{site}");
+        assert_eq!(reply.headers()["cache-control"], "no-store");
+        assert_eq!(reply.headers()["x-content-type-options"], "nosniff");
+    }
+    // Where the database is, clients are not told; by which name it is asked, they are.
+    let added = house.post("/v1/examples", json!({"question": "How many products?", "sql": COUNT})).await;
+    assert_eq!(body(added, 201).await["database"], "shop");
+    assert_eq!(body(house.get("/v1/examples").await, 200).await[0]["database"], "shop");
 }
