@@ -88,7 +88,7 @@ async function prices() {
   return (await reply.json()).rows.rows.map(([price]) => price);
 }
 
-test("a question that no query answers is computed by Python in the browser, rightly", async () => {
+test("C05: a question that no query answers is computed by Python in the browser, rightly", async () => {
   const sorted = await prices();
   const right = (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
   const tab = await chromium.tab();
@@ -145,7 +145,7 @@ test("a program that never ends is stopped", async () => {
   await tab.context.close();
 });
 
-test("a program that fails says where, and is not tried again", async () => {
+test("C05: a program that fails says where, and is not tried again", async () => {
   const tab = await chromium.tab();
   const { page } = tab;
   const asked = server.model.prompts.length;

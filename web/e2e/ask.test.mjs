@@ -34,7 +34,7 @@ async function ask(page, question) {
 /** The part of the page that belongs to one question. */
 const turn = (page, question) => page.getByRole("article", { name: question });
 
-test("a question shows its stages, then rows and a chart", async () => {
+test("C07: a question shows its stages, then rows and a chart", async () => {
   const tab = await chromium.tab();
   const { page } = tab;
   await page.goto(server.url);
@@ -55,7 +55,7 @@ test("a question shows its stages, then rows and a chart", async () => {
   await tab.context.close();
 });
 
-test("a query that was mended shows what changed, why, and how sure that is", async () => {
+test("Q14: a query that was mended shows what changed, why, and how sure that is", async () => {
   const tab = await chromium.tab();
   const { page } = tab;
   await page.goto(server.url);

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c07_a_database_suggests_questions_of_several_kinds() {
+    fn a_database_suggests_questions_of_several_kinds() {
         let ddl = "CREATE TABLE customers (customer_id INTEGER PRIMARY KEY, full_name TEXT, zip INTEGER);
                    CREATE TABLE categories (id INTEGER PRIMARY KEY, title TEXT, rank INTEGER);
                    CREATE TABLE orderLines (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(customer_id),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn c07_names_are_written_as_people_write_them() {
+    fn names_are_written_as_people_write_them() {
         let pairs = [
             ("orderItems", "order items", "order item"),
             ("city", "cities", "city"),

@@ -27,7 +27,7 @@ async fn teachable(texts: &[&str]) -> House {
 }
 
 #[tokio::test]
-async fn c07_the_page_learns_who_asks_and_what_could_be_asked() {
+async fn the_page_learns_who_asks_and_what_could_be_asked() {
     let house = house(&[COUNT]).await;
     let me = body(house.get("/v1/me").await, 200).await;
     assert_eq!((&me["user"], &me["administers"], &me["signs_in"]), (&json!(""), &json!(true), &json!(false)));
@@ -121,7 +121,7 @@ async fn c05_the_last_analysis_can_be_handed_to_the_browser_once() {
 }
 
 #[tokio::test]
-async fn c07_browsers_are_told_to_load_and_reach_nothing_else() {
+async fn browsers_are_told_to_load_and_reach_nothing_else() {
     let house = house(&[COUNT]).await;
     let page = house.get("/").await;
     if page.status() == 404 {
@@ -182,7 +182,7 @@ async fn c05_only_files_of_the_folder_are_given_to_compute_with() {
 
 /// The page's types are made from this file, so that it says what the server does.
 #[test]
-fn c07_the_description_that_the_page_is_built_from_is_true() {
+fn the_description_that_the_page_is_built_from_is_true() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/openapi.json");
     let now = format!("{}\n", serde_json::to_string_pretty(&querymend_server::http::description()).unwrap());
     if std::env::var_os("QUERYMEND_BLESS").is_some() {
@@ -193,7 +193,7 @@ fn c07_the_description_that_the_page_is_built_from_is_true() {
 }
 
 #[tokio::test]
-async fn c07_other_sites_ask_nothing_and_nobody_keeps_what_one_is_told() {
+async fn other_sites_ask_nothing_and_nobody_keeps_what_one_is_told() {
     let house = teachable(&[COUNT]).await;
     for (site, status) in [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)] {
         let reply = house.client.get(house.url("/v1/me")).header("sec-fetch-site", site).send().await.unwrap();
