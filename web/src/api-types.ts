@@ -81,7 +81,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Review a query and run it read-only. Rows come as JSON, CSV or Arrow, by `Accept` */
+        /** Review a query and run it read-only. Rows come as JSON, CSV, Arrow or Parquet, by `Accept` */
         post: operations["post_v1_run"];
         delete?: never;
         options?: never;
@@ -1632,6 +1632,8 @@ export interface operations {
                     "application/json": components["schemas"]["Answer"];
                     "text/event-stream": components["schemas"]["Event"];
                     "text/csv": string;
+                    "application/vnd.apache.arrow.stream": string;
+                    "application/vnd.apache.parquet": string;
                 };
             };
             /** @description a problem */
@@ -1768,6 +1770,8 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["RanTold"];
                     "text/csv": string;
+                    "application/vnd.apache.arrow.stream": string;
+                    "application/vnd.apache.parquet": string;
                 };
             };
             /** @description a problem */
@@ -1803,6 +1807,8 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["RanTold"];
                     "text/csv": string;
+                    "application/vnd.apache.arrow.stream": string;
+                    "application/vnd.apache.parquet": string;
                 };
             };
             /** @description a problem */

@@ -5,20 +5,7 @@ import { readFigures } from "./prometheus";
 export type Breaker = components["schemas"]["Stats"];
 
 /** A past question in short. */
-export interface Past {
-  trace_id: string;
-  /** When it was asked, in seconds since 1970. */
-  at: number;
-  user: string;
-  question: string;
-  database: string;
-  status: string;
-  confidence: string;
-  attempts: number;
-  duration_ms: number;
-  /** What it cost, where the price is known. */
-  usd?: number | null;
-}
+export type Past = components["schemas"]["Past"];
 
 export const operating = {
   breakers: () => json<Breaker[]>("/v1/breakers"),
