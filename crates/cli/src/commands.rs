@@ -12,6 +12,7 @@ pub mod eval;
 pub mod explain;
 pub mod fix;
 pub mod key;
+pub mod man;
 pub mod mcp;
 pub mod memory;
 pub mod model;

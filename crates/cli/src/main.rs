@@ -30,8 +30,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use mimalloc::MiMalloc;
 
 use crate::commands::{
-    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, key, mcp, memory, model, run, schema,
-    serve, trace,
+    ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, key, man, mcp, memory, model, run,
+    schema, serve, trace,
 };
 use crate::out::{Color, Out};
 
@@ -86,7 +86,7 @@ enum Command {
     #[command(after_help = "Examples:\n  querymend dialects\n  querymend check --dialect postgres query.sql")]
     Dialects,
     Completions(completions::Completions),
-    Man(completions::Man),
+    Man(man::Man),
 }
 
 fn main() -> ExitCode {
@@ -114,7 +114,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo::run(demo, &mut out),
         Command::Dialects => dialects::run(&mut out),
         Command::Completions(shell) => completions::run(shell, Querymend::command(), &mut out),
-        Command::Man(man) => completions::man(man, Querymend::command(), &mut out),
+        Command::Man(man) => man::run(man, Querymend::command(), &mut out),
     };
     let exit = outcome.and_then(|exit| out.flush().map(|()| exit)).unwrap_or_else(|failure| {
         out.flush().ok();

@@ -96,22 +96,34 @@ def langgraph_us():
         return statistics.median(times) * 1e6
 
 
-def main():
-    bench = ["cargo", "bench", "-q", "-p", "querymend", "--bench", "loop"]
+def measure(bench):
+    """What the bench prints, and microseconds by name: a question (`ours`), its database calls, SQLite alone, in a runtime, LangGraph."""
     ran = subprocess.run(bench, cwd=HERE, text=True, stdout=subprocess.PIPE, check=False)
     if ran.returncode:
         sys.exit("the Rust half did not run")
-    print(ran.stdout.strip())
+    rows = {
+        "ours": "Querymend, on the calling thread",
+        "database": "of it: database calls",
+        "sqlite": "the same query by SQLite alone",
+        "in_runtime": "Querymend, in a tokio runtime",
+    }
+    figures = {name: float(re.search(rf"\| {row}[^|]*\| ([\d.]+)", ran.stdout)[1]) for name, row in rows.items()}
     try:
-        from importlib.metadata import version
-
-        theirs = langgraph_us()
+        figures["langgraph"] = langgraph_us()
     except ImportError:
         sys.exit("hint: pip install langgraph")
+    return ran.stdout.strip(), figures
+
+
+def main():
+    from importlib.metadata import version
+
+    told, figures = measure(["cargo", "bench", "-q", "-p", "querymend", "--bench", "loop"])
+    theirs = figures["langgraph"]
+    print(told)
     print(f"| LangGraph {version('langgraph')}, the same five nodes, Python {sys.version.split()[0]} | {theirs:.1f} |")
-    for what in ("on the calling thread", "in a tokio runtime"):
-        ours = float(re.search(rf"Querymend, {what}[^|]*\| ([\d.]+)", ran.stdout)[1])
-        print(f"\nLangGraph takes {theirs / ours:.0f} times as long as Querymend {what}.")
+    print(f"\nLangGraph takes {theirs / figures['ours']:.0f} times as long as Querymend on the calling thread.")
+    print(f"\nLangGraph takes {theirs / figures['in_runtime']:.0f} times as long as Querymend in a tokio runtime.")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ mod budget;
 mod clock;
 mod open;
 mod settings;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod wrapped;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use querymend_sql::{Cell, Rows};
 use serde_json::Value;
@@ -30,7 +31,7 @@ impl Traces {
     /// Keeps a run, for good once this returns, and lets go of what is too old.
     pub fn save(&self, id: &str, events: &[Event]) -> io::Result<()> {
         self.write(id, events, true)?;
-        self.prune()
+        self.prune_but(id)
     }
 
     /// Keeps a run without waiting for the disk, and now and then lets go of what is too old.
@@ -38,7 +39,7 @@ impl Traces {
         self.write(id, events, false)?;
         // To list the folder each time would cost more than the run itself. The last digits of an id are as good as chance.
         let now_and_then = id.bytes().next_back().is_some_and(|last| last == b'0');
-        if now_and_then { self.prune() } else { Ok(()) }
+        if now_and_then { self.prune_but(id) } else { Ok(()) }
     }
 
     /// Keeps one run of many: the disk is not waited for, and older runs stay until [`Traces::prune`] is called.
@@ -63,19 +64,28 @@ impl Traces {
         }
         fs::create_dir_all(&self.folder)?;
         let unfinished = self.folder.join(format!("{id}.part"));
-        let mut file = private(&unfinished)?;
-        file.write_all(Self::lines(events)?.as_bytes())?;
-        if sync {
-            file.sync_all()?;
+        let write = || {
+            let mut file = private(&unfinished)?;
+            file.write_all(Self::lines(events)?.as_bytes())?;
+            if sync {
+                file.sync_all()?;
+            }
+            fs::rename(&unfinished, self.path(id))
+        };
+        let written = write();
+        if written.is_err() {
+            // On a full disk what is half written only takes room.
+            fs::remove_file(&unfinished).ok();
         }
-        fs::rename(&unfinished, self.path(id))
+        written
     }
 
     /// The events of a run, by its id or the beginning of it. Nothing if there is none, or several begin like this.
     pub fn read(&self, id: &str) -> io::Result<Option<Vec<Value>>> {
         let mut fits: Vec<String> = self.ids()?.into_iter().filter(|known| known.starts_with(id)).collect();
         let (Some(id), true) = (fits.pop(), fits.is_empty() && !id.is_empty()) else { return Ok(None) };
-        Ok(Some(parsed(&fs::read(self.path(&id))?)))
+        // Somebody else may let go of it between the two looks.
+        self.exactly(&id)
     }
 
     /// The events of the run of this very id; nothing if there is none.
@@ -92,13 +102,18 @@ impl Traces {
 
     /// The ids of all runs that are kept, oldest first: they sort by time.
     pub fn ids(&self) -> io::Result<Vec<String>> {
+        self.named(".jsonl")
+    }
+
+    /// The ids in the names of files that end like this, oldest first.
+    fn named(&self, ending: &str) -> io::Result<Vec<String>> {
         let files = match fs::read_dir(&self.folder) {
             Ok(files) => files,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
         let name =
-            |file: io::Result<fs::DirEntry>| file.ok()?.file_name().to_str()?.strip_suffix(".jsonl").map(String::from);
+            |file: io::Result<fs::DirEntry>| file.ok()?.file_name().to_str()?.strip_suffix(ending).map(String::from);
         let mut ids: Vec<String> = files.filter_map(name).filter(|id| is_id(id)).collect();
         ids.sort();
         Ok(ids)
@@ -110,12 +125,28 @@ impl Traces {
 
     /// Lets go of all but the newest runs.
     pub fn prune(&self) -> io::Result<()> {
+        self.prune_but("")
+    }
+
+    /// The same, but never of the run that was just kept: ids sort by the clock on the wall, which may have been set back.
+    fn prune_but(&self, new: &str) -> io::Result<()> {
         if !self.keeps() {
             return Ok(());
         }
         let ids = self.ids()?;
-        for id in ids.iter().take(ids.len().saturating_sub(self.keep)) {
+        let old = &ids[..ids.len().saturating_sub(self.keep)];
+        for id in old.iter().filter(|id| *id != new) {
             fs::remove_file(self.path(id)).ok();
+        }
+        if !old.is_empty() {
+            // What a program that was killed has left half written. Whoever is still writing has touched it lately.
+            for id in self.named(".part")? {
+                let path = self.folder.join(format!("{id}.part"));
+                let touched = fs::metadata(&path).and_then(|file| file.modified());
+                if touched.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LEFT)) {
+                    fs::remove_file(path).ok();
+                }
+            }
         }
         Ok(())
     }
@@ -126,6 +157,8 @@ fn parsed(text: &[u8]) -> Vec<Value> {
     String::from_utf8_lossy(text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
+/// What is half written and was not touched for so long is nobody's any more.
+const LEFT: Duration = Duration::from_secs(3600);
 /// Rows of an answer that a trace keeps.
 const KEPT_ROWS: usize = 20;
 /// Bytes of a value that a trace keeps.
@@ -197,6 +230,19 @@ mod tests {
         for unknown in ["00000000", "0000000", "", "../../etc/passwd"] {
             assert!(traces.read(unknown).unwrap().is_none(), "{unknown}");
         }
+        // Half of a run that somebody was killed over goes, one that somebody is writing stays, and a clock that is set back costs no run.
+        let part = |n: u8, age: Duration| {
+            let path = folder.path().join("runs").join(format!("00000000-0000-7000-8000-00000000000{n}.part"));
+            let file = fs::File::create(path).unwrap();
+            file.set_modified(std::time::SystemTime::now() - age).unwrap();
+        };
+        part(8, Duration::ZERO);
+        part(9, LEFT * 2);
+        traces.save(&ids[0], std::slice::from_ref(&event)).unwrap();
+        assert!(traces.exactly(&ids[0]).unwrap().is_some(), "the newest is kept, whatever the clock says");
+        traces.prune().unwrap();
+        assert_eq!(traces.ids().unwrap(), ids[1..]);
+        assert_eq!(traces.named(".part").unwrap().len(), 1, "what is being written stays");
         let many: Vec<String> = (3..7).map(|n| format!("0000000{n}-0000-7000-8000-000000000000")).collect();
         for id in &many {
             traces.add(id, std::slice::from_ref(&event)).unwrap();

@@ -8,6 +8,8 @@
 mod corpus;
 mod excel;
 mod find;
+#[cfg(test)]
+mod fuzz;
 mod json;
 mod kinds;
 mod load;

@@ -11,6 +11,8 @@ mod cells;
 mod examine;
 mod fault;
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod imitation;
 mod introspect;
 mod line;

@@ -33,6 +33,8 @@ mod corpus;
 pub mod demo;
 mod error;
 pub mod files;
+#[cfg(test)]
+mod fuzz;
 pub mod hive;
 mod limits;
 pub mod mysql;

@@ -8,6 +8,8 @@
 mod attacks;
 mod cells;
 mod examine;
+#[cfg(test)]
+mod fuzz;
 mod introspect;
 mod lock;
 mod refusal;

@@ -19,7 +19,7 @@ use querymend_model::Embedder;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use self::mirror::{Mirror, Near};
-use self::refusal::{meaning, other_embedder, other_length, shown};
+use self::refusal::{Trouble, meaning, other_embedder, other_length, shown};
 use crate::changes::merged;
 use crate::error::Error;
 use crate::example::Example;
@@ -339,7 +339,8 @@ impl Shared {
         let mut statement = connection.prepare_cached("SELECT rest FROM rest WHERE number = ?")?;
         let mirror = self.mirror();
         for one in near {
-            let Some((scale, codes)) = mirror.vectors.coded(one.row) else { continue };
+            // Its row may be another example's since it was found.
+            let Some((scale, codes)) = mirror.coded(one.row, one.number) else { continue };
             let exact = statement
                 .query_row([one.number], |row| Ok(similarity(vector, scale, codes, row.get_ref(0)?.as_blob()?)));
             if let Some(exact) = exact.optional()? {
@@ -378,33 +379,6 @@ impl Shared {
             }
         }
         Ok(found)
-    }
-}
-
-/// What went wrong while the file was used.
-enum Trouble {
-    Refused(rusqlite::Error),
-    Told(Error),
-}
-
-impl Trouble {
-    fn told(self, name: &str) -> Error {
-        match self {
-            Self::Refused(error) => meaning(name, &error),
-            Self::Told(error) => error,
-        }
-    }
-}
-
-impl From<rusqlite::Error> for Trouble {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<rusqlite::types::FromSqlError> for Trouble {
-    fn from(error: rusqlite::types::FromSqlError) -> Self {
-        Self::Refused(error.into())
     }
 }
 

@@ -206,6 +206,14 @@ mod tests {
     }
 
     #[test]
+    fn fuzz_gguf() {
+        let target = querymend_fuzz::Fuzz::new("gguf", env!("CARGO_MANIFEST_DIR")).seeds([file()]).inputs(20_000);
+        target.run(&mut querymend_fuzz::bytes, &|input| {
+            crate::fuzz::within((1 << 16) + 8 * input.len(), || drop(Gguf::head(&mut &*input)));
+        });
+    }
+
+    #[test]
     fn files_that_are_cut_off_or_full_of_garbage_are_errors_and_nothing_worse() {
         let whole = file();
         for end in 0..whole.len() {

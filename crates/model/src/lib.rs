@@ -27,6 +27,8 @@ mod catalogue;
 mod choose;
 mod embed;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod gguf;
 mod http;
 mod key;

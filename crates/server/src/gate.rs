@@ -1,6 +1,8 @@
 //! Signing in: by tokens that somebody else gave (JWT) or by keys that are made here. Whoever is turned away is told one and the
 //! same thing, whatever was wrong; the reason goes to the log, and the token or key never does.
 
+#[cfg(test)]
+mod fuzz;
 mod jwks;
 mod jwt;
 pub mod keyfile;

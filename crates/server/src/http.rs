@@ -37,6 +37,7 @@ pub use self::body::Given;
 pub(crate) use self::body::read;
 pub use self::caller::{Caller, request_id};
 pub use self::columns::{Kind, kinds};
+pub(crate) use self::idempotency::Answers;
 use self::manage::{Begin, Reset, SessionTold};
 pub use self::problem::Refused;
 use self::rows::RanTold;
@@ -409,11 +410,6 @@ async fn method_not_allowed() -> Response {
     let mut response = Refused::from(problem).into_response();
     *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
     response
-}
-
-/// Lets go of answers that are kept for questions sent twice.
-pub(crate) fn forget_answers() {
-    idempotency::forget();
 }
 
 /// The description of all routes, as OpenAPI 3.1 has it.

@@ -16,6 +16,7 @@ mod sent;
 mod serve;
 pub mod service;
 pub mod shelf;
+mod sync;
 pub mod user;
 
 use std::sync::Arc;

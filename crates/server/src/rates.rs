@@ -1,12 +1,14 @@
 //! How much one user may ask: so many requests in a minute, so many at once.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use querymend::config::ServerLimits;
 use querymend::{Problem, ProblemCode};
+
+use crate::sync::{AtomicUsize, Mutex};
 
 /// Users whose figures are kept; those who asked least lately are forgotten first.
 const KNOWN: usize = 10_000;
@@ -83,26 +85,4 @@ impl Rates {
 
 fn refused(message: String, wait: u64) -> Problem {
     Problem { retry_after_s: Some(wait), ..Problem::new(ProblemCode::TooManyRequests, message) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn l12_each_user_has_limits_of_their_own() {
-        let limits = ServerLimits { per_minute: 3, concurrent: 2, ..ServerLimits::default() };
-        let rates = Rates::default();
-        let first = rates.admit("ann", &limits);
-        let second = rates.admit("ann", &limits);
-        assert!(first.is_ok() && second.is_ok());
-        let third = rates.admit("ann", &limits);
-        assert!(third.is_err_and(|problem| problem.message.contains("at once")));
-        drop((first, second));
-        // The refused one counted as a request too.
-        let fourth = rates.admit("ann", &limits);
-        assert!(fourth.is_err_and(|problem| problem.retry_after_s.is_some_and(|wait| (1..=20).contains(&wait))));
-        assert!(rates.admit("bob", &limits).is_ok());
-        assert_eq!(rates.running(), 0);
-    }
 }

@@ -1,12 +1,13 @@
 //! Rows that are fetched page by page. They are kept for a while, for the user who asked, within bounds.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use querymend_sql::{Cell, Rows};
 
 use crate::http::{Kind, kinds};
+use crate::sync::Mutex;
 
 /// How long rows wait for the next page.
 const AGE: Duration = Duration::from_secs(300);
@@ -18,7 +19,14 @@ const MOST_OF_ONE: usize = 8;
 /// Results of which pages are still to be fetched.
 #[derive(Default)]
 pub struct Results {
-    kept: Mutex<HashMap<String, Kept>>,
+    kept: Mutex<Shelf>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    /// After how many changes of the rules it was last cleared.
+    rules: u64,
+    results: HashMap<String, Kept>,
 }
 
 struct Kept {
@@ -41,8 +49,9 @@ pub struct Page {
 }
 
 impl Results {
-    /// The first page of a result. What follows is kept, where anything does.
-    pub fn first(&self, user: &str, rows: Rows, size: usize) -> Page {
+    /// The first page of a result that was asked for after so many changes of the rules. What follows is kept, where anything
+    /// does, unless the rules have changed since.
+    pub fn first(&self, user: &str, rules: u64, rows: Rows, size: usize) -> Page {
         if rows.rows.len() <= size {
             return Page { rows, kinds: None, cursor: None };
         }
@@ -50,14 +59,18 @@ impl Results {
         let rows = Arc::new(rows);
         let kinds: Arc<[Kind]> = kinds(&rows).into();
         let page = page(&id, &rows, &kinds, 0, size);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shelf = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if rules < shelf.rules {
+            return page;
+        }
+        let kept = &mut shelf.results;
         kept.retain(|_, one| one.at.elapsed() < AGE);
         let oldest = |kept: &HashMap<String, Kept>, user: &str| {
             let own = kept.iter().filter(|(_, one)| one.user == user);
             own.min_by_key(|(_, one)| one.at).map(|(id, _)| id.clone())
         };
         while kept.values().filter(|one| one.user == user).count() >= MOST_OF_ONE {
-            let Some(id) = oldest(&kept, user) else { break };
+            let Some(id) = oldest(kept, user) else { break };
             kept.remove(&id);
         }
         let bytes = size_of_rows(&rows);
@@ -67,29 +80,31 @@ impl Results {
             kept.values().for_each(|one| *held.entry(&one.user).or_default() += one.bytes);
             let owning = |user: &str| kept.values().any(|one| one.user == user);
             let most = held.into_iter().filter(|(user, _)| owning(user)).max_by_key(|(_, bytes)| *bytes);
-            let Some(id) = most.and_then(|(user, _)| oldest(&kept, user)) else { break };
+            let Some(id) = most.and_then(|(user, _)| oldest(kept, user)) else { break };
             kept.remove(&id);
         }
         kept.insert(id, Kept { user: user.to_owned(), rows, kinds, bytes, at: Instant::now() });
         page
     }
 
-    /// Lets go of all of them.
-    pub fn clear(&self) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    /// Lets go of all that was asked for before so many changes of the rules, also of what is still on its way.
+    pub fn clear(&self, rules: u64) {
+        let mut shelf = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.rules = shelf.rules.max(rules);
+        shelf.results.clear();
     }
 
     /// A further page; nothing if the cursor is not this user's, or too old.
     pub fn next(&self, user: &str, cursor: &str, size: usize) -> Option<Page> {
         let (id, from) = cursor.rsplit_once('.')?;
         let from: usize = from.parse().ok()?;
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let one = kept.get(id).filter(|one| one.user == user && one.at.elapsed() < AGE)?;
+        let shelf = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = shelf.results.get(id).filter(|one| one.user == user && one.at.elapsed() < AGE)?;
         if from >= one.rows.rows.len() {
             return None;
         }
         let (rows, kinds) = (Arc::clone(&one.rows), Arc::clone(&one.kinds));
-        drop(kept);
+        drop(shelf);
         Some(page(id, &rows, &kinds, from, size))
     }
 }
@@ -110,31 +125,4 @@ fn page(id: &str, rows: &Rows, kinds: &Arc<[Kind]>, from: usize, size: usize) ->
     let part: Vec<Vec<Cell>> = rows.rows[from..to].to_vec();
     let rows = Rows { columns: rows.columns.clone(), rows: part, truncated: rows.truncated && last };
     Page { rows, kinds: Some(Arc::clone(kinds)), cursor: (!last).then(|| format!("{id}.{to}")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_follow_each_other_and_belong_to_one_user() {
-        let rows =
-            Rows { columns: vec!["n".into()], rows: (0..5).map(|n| vec![Cell::Integer(n)]).collect(), truncated: true };
-        let results = Results::default();
-        let first = results.first("ann", rows, 2);
-        assert_eq!((first.rows.rows.len(), first.rows.truncated), (2, false));
-        let cursor = first.cursor.unwrap_or_default();
-        assert!(results.next("bob", &cursor, 2).is_none());
-        let last = results.next("ann", &cursor, 9);
-        let last = last.map(|page| (page.rows.rows, page.rows.truncated, page.cursor));
-        assert_eq!(last, Some(((2..5).map(|n| vec![Cell::Integer(n)]).collect(), true, None)));
-        for wrong in ["", ".", "x.1", "x", &format!("{cursor}9")] {
-            assert!(results.next("ann", wrong, 2).is_none(), "{wrong}");
-        }
-        for n in 0..20 {
-            let rows = Rows { rows: vec![vec![Cell::Integer(n)]; 3], ..Rows::default() };
-            results.first("ann", rows, 1);
-        }
-        assert!(results.next("ann", &cursor, 2).is_none(), "old ones make room");
-    }
 }

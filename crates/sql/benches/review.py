@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Reviews real queries and lets sqlglot qualify the same ones, in the same run.
 
-    crates/sql/benches/review.py            needs ../shared/data beside the checkout; installs sqlglot[c] into target/bench
+    crates/sql/benches/review.py            installs sqlglot[c] into target/bench
+
+The queries are those of Spider and TPC-DS in ../shared/data beside the checkout (or QUERYMEND_DATA, its path); where there is none, those of
+the rules' pages.
 
 Querymend: parse, bind every name, run every rule. sqlglot (compiled): parse and optimizer.qualify. Per query the best
 of seven (sqlglot: three) runs; shown are the medians over the queries and their ratio.
 """
-import csv, json, os, re, sqlite3, subprocess, sys, venv
+import csv, glob, json, os, re, sqlite3, subprocess, tempfile, venv
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
-DATA = os.path.join(ROOT, "..", "shared", "data")
-WORK = os.path.join(ROOT, "target", "bench")
+DATA = os.environ.get("QUERYMEND_DATA") or os.path.join(ROOT, "..", "shared", "data")
+WORK = os.path.join(os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target"), "bench")
 
 PEER = r"""
 import json, sys, time
@@ -77,23 +80,39 @@ def tpcds():
     return {"name": "tpc-ds", "schemas": [ddl], "queries": queries}
 
 
+def pages():
+    """The examples of the rules' pages: small, and half of them wrong."""
+    ddl = open(os.path.join(ROOT, "crates", "sql", "tests", "pages", "shop.sql")).read()
+    texts = [open(page).read() for page in sorted(glob.glob(os.path.join(ROOT, "crates", "sql", "src", "rules", "*", "*.md")))]
+    return {"name": "pages", "schemas": [ddl], "queries": [(0, sql.strip()) for text in texts for sql in re.findall(r"^```sql\n(.*?)^```$", text, re.M | re.S)]}
+
+
+def measure(bench, python, other=None):
+    """For each set what the bench says of it, what sqlglot does and what another peer does that prints a line of JSON for each; and
+    sqlglot's version."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "queries.json")
+        with open(path, "w") as file:
+            json.dump([spider(), tpcds()] if os.path.isdir(DATA) else [pages()], file)
+        lines = lambda command: [json.loads(l) for l in subprocess.run([*command, path], cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines() if l.startswith("{")]
+        ours = lines(bench)
+        others = lines([other]) if other else [None] * len(ours)
+        peer = json.loads(subprocess.run([python, "-c", PEER, path], check=True, capture_output=True, text=True).stdout)
+    return list(zip(ours, peer["sets"], others)), peer["version"]
+
+
 def main():
-    if not os.path.isdir(DATA):
-        sys.exit("../shared/data is not there: nothing to measure on")
     os.makedirs(WORK, exist_ok=True)
     python = os.path.join(WORK, "venv", "bin", "python")
     if not os.path.exists(python):
         venv.create(os.path.join(WORK, "venv"), with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "-q", "sqlglot[c]"], check=True)
-    path = os.path.join(WORK, "queries.json")
-    json.dump([spider(), tpcds()], open(path, "w"))
-    bench = ["cargo", "bench", "-q", "-p", "querymend-sql", "--bench", "review", "--", path]
-    ours = [json.loads(l) for l in subprocess.run(bench, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines() if l.startswith("{")]
-    peer = json.loads(subprocess.run([python, "-c", PEER, path], check=True, capture_output=True, text=True).stdout)
-    print(f"| set | queries | querymend median (p95) | sqlglot {peer['version']} median (p95) | times faster |\n|---|---|---|---|---|")
-    for a, b in zip(ours, peer["sets"]):
-        print(f"| {a['set']} | {a['queries']} | {a['median_us']:.1f} µs ({a['p95_us']:.1f}) | {b['median_us']:.0f} µs ({b['p95_us']:.0f}), {b['failed']} failed | {b['median_us'] / a['median_us']:.0f} |")
-    print(f"\nqueries with an error finding: {', '.join(str(a['with_errors']) + ' of ' + a['set'] for a in ours)}")
+    sets, version = measure(["cargo", "bench", "-q", "-p", "querymend-sql", "--bench", "review", "--"], python)
+    print(f"| set | queries | querymend median (p95) | the parser alone | SQLite's prepare | sqlglot {version} median (p95) | times faster |\n|---|---|---|---|---|---|---|")
+    for a, b, _ in sets:
+        print(f"| {a['set']} | {a['queries']} | {a['median_us']:.1f} µs ({a['p95_us']:.1f}) | {a['parser_median_us']:.1f} µs | {a['prepare_median_us']:.1f} µs ({a['prepared']} of them) "
+              f"| {b['median_us']:.0f} µs ({b['p95_us']:.0f}), {b['failed']} failed | {b['median_us'] / a['median_us']:.0f} |")
+    print(f"\nqueries with an error finding: {', '.join(str(a['with_errors']) + ' of ' + a['set'] for a, *_ in sets)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-//! How long a review takes: parse, bind every name, run every rule.
+//! How long a review takes: parse, bind every name, run every rule. Beside it what it cannot be faster than, the parser alone,
+//! and what the database takes to find out whether it would run the same query: SQLite's own `prepare`.
 //!
 //! `cargo bench -p querymend-sql --bench review` measures the queries of the rules' pages. `benches/review.py` gives it
 //! real queries (a JSON file as the first argument: sets of schemas as DDL and queries) and shows sqlglot beside it.
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use querymend_sql::{Context, Policy, Schema, dialect, review};
 use serde::Deserialize;
+use sqlparser::dialect::SQLiteDialect;
+use sqlparser::parser::Parser;
 
 #[derive(Deserialize)]
 struct Set {
@@ -44,30 +47,55 @@ fn pages() -> Set {
 
 fn measure(set: &Set) {
     let schemas: Vec<Schema> = set.schemas.iter().map(|ddl| Schema::from_ddl(ddl, &dialect::SQLITE).unwrap()).collect();
+    let databases: Vec<rusqlite::Connection> = set.schemas.iter().map(|ddl| database(ddl)).collect();
     let policy = Policy::default();
-    let mut times: Vec<Duration> = Vec::with_capacity(set.queries.len());
+    let (mut reviews, mut parsers, mut prepares) = (Vec::new(), Vec::new(), Vec::new());
     let mut errors = 0;
     for (schema, sql) in &set.queries {
         let context =
             Context { schema: schemas.get(*schema), dialect: &dialect::SQLITE, policy: &policy, question: None };
         errors += usize::from(!review(sql, &context).is_clean());
-        // The best of a few runs: what else runs on the machine only ever adds.
-        let best = (0..7).map(|_| {
-            let start = Instant::now();
-            black_box(review(black_box(sql), &context));
-            start.elapsed()
-        });
-        times.extend(best.min());
+        reviews.push(best(|| review(black_box(sql), &context)));
+        // Only what is read to its end, or a query that breaks off early would count as a fast one.
+        if Parser::parse_sql(&SQLiteDialect {}, sql).is_ok() {
+            parsers.push(best(|| Parser::parse_sql(&SQLiteDialect {}, black_box(sql))));
+        }
+        if databases[*schema].prepare(sql).is_ok() {
+            prepares.push(best(|| databases[*schema].prepare(black_box(sql)).is_ok()));
+        }
     }
-    times.sort_unstable();
-    let at = |share: f64| {
-        times.get((times.len() as f64 * share) as usize).or(times.last()).map_or(0.0, |t| t.as_secs_f64() * 1e6)
-    };
     println!(
-        "{{\"set\":\"{}\",\"queries\":{},\"with_errors\":{errors},\"median_us\":{:.1},\"p95_us\":{:.1}}}",
+        "{{\"set\":\"{}\",\"queries\":{},\"with_errors\":{errors},\"median_us\":{:.1},\"p95_us\":{:.1},\
+         \"parser_median_us\":{:.1},\"parsed\":{},\"prepare_median_us\":{:.1},\"prepared\":{}}}",
         set.name,
-        times.len(),
-        at(0.5),
-        at(0.95)
+        set.queries.len(),
+        at(&mut reviews, 0.5),
+        at(&mut reviews, 0.95),
+        at(&mut parsers, 0.5),
+        parsers.len(),
+        at(&mut prepares, 0.5),
+        prepares.len()
     );
+}
+
+/// An empty database with these tables.
+fn database(ddl: &str) -> rusqlite::Connection {
+    let database = rusqlite::Connection::open_in_memory().unwrap();
+    database.execute_batch(ddl).unwrap();
+    database
+}
+
+/// The best of a few runs: what else runs on the machine only ever adds.
+fn best<T>(work: impl Fn() -> T) -> Duration {
+    let once = |_| {
+        let start = Instant::now();
+        black_box(work());
+        start.elapsed()
+    };
+    (0..7).map(once).min().unwrap_or_default()
+}
+
+fn at(times: &mut [Duration], share: f64) -> f64 {
+    times.sort_unstable();
+    times.get((times.len() as f64 * share) as usize).or(times.last()).map_or(0.0, |t| t.as_secs_f64() * 1e6)
 }

@@ -173,13 +173,15 @@ pub fn normalise(sql: &str, dialect: &Dialect) -> Vec<String> {
     out
 }
 
-/// The tokens of a query exactly as written, without white space, comments and semicolons at the end.
+/// The tokens of a query exactly as written, without white space, comments and the semicolons around it.
 pub(crate) fn exact(sql: &str, dialect: &Dialect) -> Option<Vec<Token>> {
     let mut tokens = Tokenizer::new(dialect.grammar, sql).tokenize().ok()?;
     tokens.retain(|t| !matches!(t, Token::Whitespace(_) | Token::EOF));
     while tokens.last() == Some(&Token::SemiColon) {
         tokens.pop();
     }
+    let before = tokens.iter().take_while(|token| **token == Token::SemiColon).count();
+    tokens.drain(..before);
     Some(tokens)
 }
 

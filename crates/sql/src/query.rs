@@ -135,14 +135,15 @@ impl Query {
         query
     }
 
-    /// The very SQL that was parsed, without comments and without a semicolon at its end: what is sent.
+    /// The very SQL that was parsed, without comments and without semicolons around it: what is sent. To some engines, what stands
+    /// before a semicolon is a statement even if it is nothing.
     pub fn sendable(&self) -> String {
         let mut edits: Vec<Edit> =
             // A comment separates words, so a space takes its place.
             self.comments_in_sql.iter().map(|span| Edit { span: *span, text: " ".into() }).collect();
         edits.sort_by_key(|e| (e.span.start, e.span.end));
         let sql = apply(&self.sql, &edits);
-        sql.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace()).to_string()
+        sql.trim_matches(|c: char| c == ';' || c.is_whitespace()).to_string()
     }
 
     fn salvaged(&mut self) {

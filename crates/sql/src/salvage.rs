@@ -190,6 +190,7 @@ mod tests {
             "SELECT \"a\"\nFROM t",
             &["json-wrapped", "json-wrapped"],
         );
+        check(r#"{"why": "or drop table t", "sql": "SELECT 1"}"#, "SELECT 1", &["json-wrapped"]);
         check("SELECT 1;", "SELECT 1;", &["trailing-semicolon"]);
     }
 
@@ -202,6 +203,8 @@ mod tests {
             "SELECT 1;\n-- then\nUPDATE t SET SET a",
             "To be safe DROP TABLE products; then SELECT name FROM t",
             "```sql\nSELECT 1\n```\nThen run DROP TABLE t",
+            "{\"sql\": \"SELECT 1\"}; DROP TABLE t",
+            "{\"sql\": \"SELECT 1\"} UPDATE shop.price_list SET a = 1",
             "FROM products INSERT OVERWRITE TABLE orders SELECT *",
         ] {
             let query = Query::read(text, &SQLITE, &Policy::default());

@@ -216,6 +216,9 @@ pub struct Schema {
     /// Functions that users defined in the database, if whoever read the schema has listed them.
     #[serde(skip_serializing_if = "Option::is_none")]
     functions: Option<Vec<String>>,
+    /// What users defined and what is called without parentheses: `t.f` and `a @@@ b`.
+    #[serde(skip)]
+    disguised: Vec<String>,
     #[serde(skip)]
     by_name: HashMap<String, Vec<usize>>,
     /// So many tables at the end are known, and never spoken of.
@@ -290,8 +293,7 @@ impl Schema {
                 }
             }
         }
-        let mut schema =
-            Self { tables, functions: None, by_name, hidden: 0, withheld: Vec::new(), values: OnceLock::new() };
+        let mut schema = Self { tables, by_name, ..Self::default() };
         infer::foreign_keys(&mut schema.tables);
         Ok(schema)
     }
@@ -300,6 +302,14 @@ impl Schema {
     #[must_use]
     pub fn with_functions(mut self, functions: Vec<String>) -> Self {
         self.functions = Some(functions.into_iter().map(|f| f.to_lowercase()).collect());
+        self
+    }
+
+    /// Adds the names of functions and operators that users defined and that are called without parentheses: where a field
+    /// could stand, `t.f` is `f(t)` to PostgreSQL. What they do is not known.
+    #[must_use]
+    pub fn with_disguised_functions(mut self, names: Vec<String>) -> Self {
+        self.disguised = names.into_iter().map(|name| name.to_lowercase()).collect();
         self
     }
 
@@ -337,8 +347,8 @@ impl Schema {
         for (i, table) in tables.iter().enumerate() {
             by_name.entry(table.name.to_lowercase()).or_default().push(i);
         }
-        let (functions, withheld) = (self.functions.clone(), self.withheld.clone());
-        Self { tables, functions, by_name, hidden: count, withheld, values: OnceLock::new() }
+        let (functions, disguised, withheld) = (self.functions.clone(), self.disguised.clone(), self.withheld.clone());
+        Self { tables, functions, disguised, by_name, hidden: count, withheld, values: OnceLock::new() }
     }
 
     /// The same without some columns, and without the keys that they are part of: half a key would not be one. Which columns
@@ -413,6 +423,17 @@ impl Schema {
     /// Whether all functions that users defined are known.
     pub fn lists_functions(&self) -> bool {
         self.functions.is_some()
+    }
+
+    /// The operators among the functions that need no parentheses.
+    pub(crate) fn disguised_operators(&self) -> impl Iterator<Item = &str> {
+        let is_operator = |name: &&str| !name.contains(|c: char| c.is_alphanumeric() || c == '_');
+        self.disguised.iter().map(String::as_str).filter(is_operator)
+    }
+
+    /// Whether a field of that (lower-case) name may be a function that users defined.
+    pub fn has_disguised_function(&self, lower: &str) -> bool {
+        self.disguised.iter().any(|f| f == lower)
     }
 
     /// Whether users defined a function of that (lower-case) name.

@@ -215,6 +215,13 @@ fn c01_what_is_sent_is_what_was_reviewed() {
             );
         }
     }
+    // What stands before a semicolon is a statement to some engines, even if it is nothing.
+    for text in [";SELECT 1", " ; ; /* x */ ; SELECT 1 ; -- y", "-- x\n; SELECT 1;;"] {
+        for dialect in querymend_sql::dialect::DIALECTS {
+            let review = review(text, &Context { schema: None, dialect, policy: &policy, question: None });
+            assert_eq!(review.approve().unwrap().sql(), "SELECT 1", "{}: {text}", dialect.name);
+        }
+    }
 }
 
 /// What does not parse may be mended, but never into something that hides a write, or one of several statements.
@@ -264,6 +271,84 @@ fn c01_functions_that_are_called_like_fields() {
     );
     let deny = Policy { deny_functions: vec!["upper".into()], ..Policy::default() };
     refused(&deny, &[("postgres", "SELECT ('a'::text).upper"), ("postgres", "SELECT x.upper FROM current_user AS x")]);
+}
+
+/// Found by `crates/engine/tests/attacks` on a real server: a function that writes, called as if it were a column.
+#[test]
+fn c01_functions_and_operators_of_users_that_need_no_parentheses() {
+    refused(
+        &Policy::default(),
+        &[
+            ("postgres", "SELECT 1 OPERATOR(public.@@@@) 2"),
+            ("postgres", "SELECT 1 operator ( \"public\" . + ) 2"),
+            ("postgres", "SELECT a FROM t ORDER BY a USING OPERATOR(public.<)"),
+            ("postgres", "SELECT array_agg(a ORDER BY a USING OPERATOR(public.<)) FROM t"),
+        ],
+    );
+    let policy = Policy::default();
+    let dialect = &querymend_sql::dialect::POSTGRES;
+    let tables = "CREATE TABLE canary (id INTEGER PRIMARY KEY, song TEXT); CREATE TABLE choir (song TEXT, sing TEXT);";
+    let schema = Schema::from_ddl(tables, dialect).unwrap();
+    let schema = schema.with_disguised_functions(vec!["Sing".into(), "@@@@".into()]);
+    let hidden = schema.hiding(|table| table.name == "choir");
+    for (sql, verdict) in [
+        ("SELECT canary.sing FROM canary", Verdict::Refused),
+        ("SELECT c.SING FROM canary c", Verdict::Refused),
+        ("SELECT (c).sing FROM canary c", Verdict::Refused),
+        ("SELECT public.canary.sing FROM canary", Verdict::Refused),
+        ("SELECT id FROM canary c ORDER BY c.sing", Verdict::Refused),
+        ("SELECT ('x'::text).sing", Verdict::Refused),
+        ("SELECT x.sing FROM (SELECT 1 AS one) AS x", Verdict::Refused),
+        ("SELECT 1 @@@@ 2", Verdict::Refused),
+        ("SELECT 1@@@@2", Verdict::Refused),
+        ("SELECT 1 @@@@-2", Verdict::Refused),
+        ("SELECT 1 OPERATOR(@@@@) 2", Verdict::Refused),
+        ("SELECT '@@@@', 1 AS \"@@@@\", to_tsvector('x') @@ 'x'::tsquery", Verdict::Approved),
+        ("SELECT 1 OPERATOR(pg_catalog.+) 2", Verdict::Approved),
+        ("SELECT c.song FROM canary c", Verdict::Approved),
+        ("SELECT x.sing FROM (SELECT 1 AS sing) AS x", Verdict::Approved),
+        // It is not there, which is a fault and no danger.
+        ("SELECT c.sang FROM canary c", Verdict::Approved),
+    ] {
+        for schema in [&schema, &hidden] {
+            let review = review(sql, &Context { schema: Some(schema), dialect, policy: &policy, question: None });
+            assert_eq!(review.verdict(), verdict, "{sql}: {:?}", review.findings);
+        }
+    }
+    let own = "SELECT choir.sing FROM choir";
+    let review = review(own, &Context { schema: Some(&schema), dialect, policy: &policy, question: None });
+    assert_eq!(review.verdict(), Verdict::Approved, "{:?}", review.findings);
+}
+
+#[test]
+fn c01_what_shows_the_statements_of_others_and_what_loads_code() {
+    refused(
+        &Policy::default(),
+        &[
+            ("mysql", "SELECT * FROM sys.session"),
+            ("mysql", "SELECT current_statement FROM `sys`.`processlist`"),
+            ("mysql", "SELECT * FROM sys.x$statement_analysis"),
+            ("mysql", "SELECT trx_query FROM information_schema.INNODB_TRX"),
+            ("postgres", "SELECT decrypted_secret FROM vault.decrypted_secrets"),
+            ("sqlite", "SELECT icu_load_collation('a', 'b')"),
+        ],
+    );
+}
+
+/// What emptied databases behind a server that was told to only read: the transaction that kept it from writing is ended first.
+#[test]
+fn c01_the_published_incident_commit_and_drop_schema() {
+    for dialect in querymend_sql::dialect::DIALECTS {
+        for sql in [
+            "COMMIT; DROP SCHEMA public CASCADE;",
+            "COMMIT; DROP SCHEMA public CASCADE",
+            "SELECT 1; COMMIT; DROP SCHEMA public CASCADE;",
+            "ROLLBACK; DROP TABLE canary",
+            "END; DROP DATABASE app",
+        ] {
+            refused(&Policy::default(), &[(dialect.name, sql)]);
+        }
+    }
 }
 
 const STAFF: &str =
@@ -513,4 +598,26 @@ fn hidden_columns_are_not_mended_into_others() {
         assert_ne!(repair.status, Status::Mended, "{text}\nbecame {}", repair.sql);
         assert_eq!(repair.sql, text);
     }
+}
+
+/// Nor is a table that may not be read, or a file that is asked for like one.
+#[test]
+fn tables_that_may_not_be_read_are_not_mended_into_others() {
+    let policy = Policy { deny_tables: vec!["staffs".into()], ..Policy::default() };
+    let dialect = &querymend_sql::dialect::SQLITE;
+    let ddl = "CREATE TABLE staff (id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE staffs (id INTEGER, name TEXT)";
+    let shown = policy.readable(Schema::from_ddl(ddl, dialect).unwrap());
+    let context = Context { schema: Some(&shown), dialect, policy: &policy, question: None };
+    for text in ["SELECT name FROM staffs", "SELECT name FROM `/etc/staff`"] {
+        let apply = Applicability::Suggested;
+        let repair = repair(&Request { text, context, question: None, apply, error: None }, None);
+        assert_ne!(repair.status, Status::Mended, "{text}\nbecame {}", repair.sql);
+        assert_eq!(repair.sql, text);
+    }
+    // A name that is merely not on the list of those that may be read is a wrong name.
+    let policy = Policy { allow_tables: Some(vec!["staff".into()]), ..Policy::default() };
+    let context = Context { policy: &policy, ..context };
+    let text = "SELECT name FROM staf";
+    let repair = repair(&Request { text, context, question: None, apply: Applicability::Likely, error: None }, None);
+    assert_eq!((repair.status, repair.sql.as_str()), (Status::Mended, "SELECT name FROM staff"));
 }

@@ -17,9 +17,15 @@ use crate::server::Server;
 const CLIENTS: usize = 4;
 
 /// Starts a server and gives back where it listens.
-fn start(place: &Place, model: &str) -> (Child, String) {
+pub fn start(place: &Place, model: &str) -> (Child, String) {
     let arguments = ["serve", "--db", "shop.db", "--bind", "127.0.0.1:0", "--audit", "audit.jsonl", "--model", model];
     let mut child = place.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    let address = listening(&mut child);
+    (child, address)
+}
+
+/// Where a server listens that was just started.
+pub fn listening(child: &mut Child) -> String {
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let address = loop {
         let mut line = String::new();
@@ -30,24 +36,44 @@ fn start(place: &Place, model: &str) -> (Child, String) {
     };
     // Somebody has to read what it says, or it waits.
     std::thread::spawn(move || said.read_to_end(&mut Vec::new()));
-    (child, address)
+    address
 }
 
-/// Whether a request was answered whole, with success.
-fn is_answered(address: &str, path: &str, id: &str, body: &Value) -> bool {
-    let Ok(mut stream) = TcpStream::connect(address) else { return false };
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+/// What came of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A status and a body, as long as it was said to be.
+    Whole(u16, String),
+    /// The beginning of an answer.
+    Half(String),
+    /// Nobody took it.
+    Nothing,
+}
+
+/// Sends a request on a connection of its own.
+pub fn post(address: &str, path: &str, id: &str, body: &Value) -> Reply {
+    let Ok(mut stream) = TcpStream::connect(address) else { return Reply::Nothing };
+    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let body = body.to_string();
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-request-id: {id}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     let mut answer = Vec::new();
-    let sent = stream.write_all(format!("{head}{body}").as_bytes()).and_then(|()| stream.read_to_end(&mut answer));
+    // Who is refused may be told so before the request was read; then only the answer counts.
+    let _ = stream.write_all(format!("{head}{body}").as_bytes());
+    let _ = stream.read_to_end(&mut answer);
     let text = String::from_utf8_lossy(&answer).into_owned();
-    let Some((head, body)) = text.split_once("\r\n\r\n").filter(|_| sent.is_ok()) else { return false };
+    if text.is_empty() {
+        return Reply::Nothing;
+    }
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return Reply::Half(text) };
     let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
-    head.starts_with("HTTP/1.1 200") && length == Some(body.len())
+    let status = head.get(9..12).and_then(|status| status.parse().ok());
+    match status {
+        Some(status) if length == Some(body.len()) => Reply::Whole(status, body.to_owned()),
+        _ => Reply::Half(text),
+    }
 }
 
 #[test]
@@ -85,7 +111,7 @@ fn l11_no_line_of_the_audit_log_is_lost_however_the_server_ends() {
                             0 => ("/v1/run", json!({"sql": format!("SELECT {number} AS n FROM products LIMIT 1")})),
                             _ => ("/v1/ask", json!({"question": "Which electronics are there?"})),
                         };
-                        if !is_answered(&address, path, &id, &body) {
+                        if !matches!(post(&address, path, &id, &body), Reply::Whole(200, _)) {
                             return;
                         }
                         acknowledged.lock().unwrap().push((id, path));

@@ -11,6 +11,8 @@ mod chat;
 mod check;
 mod doctor;
 mod eval;
+#[cfg(unix)]
+mod faults;
 mod fix;
 mod hostile;
 mod key;

@@ -106,15 +106,79 @@ fn dialects_are_listed_with_their_names() {
 }
 
 #[test]
-fn completions_and_manual_know_the_commands() {
+fn completions_know_the_commands() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = place.run(&["completions", shell]).stdout;
         assert!(script.contains("querymend") && script.contains("dialects") && script.contains("batch"), "{shell}");
     }
+}
+
+/// The commands that `--help` lists, by their names.
+fn commands_of(help: &str) -> Vec<String> {
+    let listed = help.split_once("Commands:\n").map_or("", |(_, rest)| rest.split("\n\n").next().unwrap());
+    let names = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    names.map(|line| line.split_whitespace().next().unwrap().to_string()).filter(|name| name != "help").collect()
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let place = Place::new();
+    let ended = place.run(&["man", "--into", "pages/man1"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    // Commands have commands of their own, and these too.
+    let (mut expected, mut waiting) = (Vec::new(), vec![Vec::new()]);
+    while let Some(command) = waiting.pop() {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let help = place.run(&[&words[..], &["--help"]].concat()).stdout;
+        waiting.extend(commands_of(&help).into_iter().map(|below| [&command[..], &[below]].concat()));
+        expected.push(format!("{}.1", [&["querymend"], &words[..]].concat().join("-")));
+    }
+    assert!(expected.contains(&"querymend-ask.1".to_string()), "{expected:?}");
+    assert!(expected.contains(&"querymend-model-pull.1".to_string()), "{expected:?}");
+    let mut written: Vec<String> = std::fs::read_dir(place.path("pages/man1"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    written.sort();
+    expected.sort();
+    assert_eq!(written, expected);
+    let version = env!("CARGO_PKG_VERSION");
+    for name in &written {
+        let page = std::fs::read_to_string(place.path("pages/man1").join(name)).unwrap();
+        let title = name.trim_end_matches(".1");
+        let heading = format!(".TH {title} 1  \"querymend {version}\" Querymend\n");
+        assert!(page.contains(&heading), "{name}: {page}");
+        for section in [".SH NAME\n", ".SH SYNOPSIS\n", ".SH DESCRIPTION\n"] {
+            assert!(page.contains(section), "{name}: {page}");
+        }
+        // What `man` shows has no warning, where there is a `groff` to ask.
+        let path = place.path("pages/man1").join(name);
+        let asked =
+            std::process::Command::new("groff").args(["-Kutf8", "-man", "-Tutf8", "-wmac", "-z"]).arg(path).output();
+        if let Ok(told) = asked {
+            assert!(
+                told.status.success() && told.stderr.is_empty(),
+                "{name}: {}",
+                String::from_utf8_lossy(&told.stderr)
+            );
+        }
+    }
+}
+
+#[test]
+fn one_manual_page_is_printed() {
+    let place = Place::new();
     assert!(place.run(&["man"]).stdout.contains(".TH querymend 1"));
     assert!(place.run(&["man", "check"]).stdout.contains("sarif"));
-    assert_eq!(place.run(&["man", "nothing"]).code, 2);
+    assert!(place.run(&["man", "model", "pull"]).stdout.contains(".TH querymend-model-pull 1"));
+    for wrong in [&["man", "nothing"][..], &["man", "model", "nothing"], &["man", "check", "--into", "x"]] {
+        assert_eq!(place.run(wrong).code, 2, "{wrong:?}");
+    }
+    place.file("taken", "");
+    let ended = place.run(&["man", "--into", "taken"]);
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("taken cannot be written"), "{}", ended.stderr);
 }
 
 #[test]
@@ -136,6 +200,7 @@ fn every_command_has_help_with_examples() {
         "demo",
         "dialects",
         "completions",
+        "man",
     ] {
         assert!(help.contains(&format!("\n  {command}")), "{command}");
         let help = place.run(&[command, "--help"]).stdout;

@@ -40,6 +40,7 @@ impl fmt::Display for ConfigError {
 impl ConfigError {
     /// A value that a program set.
     pub(super) fn value(field: &str, message: String) -> Self {
+        let message = without_secret(message);
         let hint = if message.contains("secrets") { secret::WHERE.to_owned() } else { see() };
         Self { file: None, place: None, field: Some(field.to_owned()), message, hint }
     }
@@ -70,6 +71,7 @@ impl ConfigError {
         {
             message = format!("`{field}` would be a secret, and secrets do not belong in this file");
         }
+        message = without_secret(message);
         if message.contains("secrets") {
             hint = secret::WHERE.to_owned();
         }
@@ -108,6 +110,17 @@ fn in_our_words(words: &str) -> &str {
         "expected string scalar" => "it must be a text",
         "expected mapping start" => "it must hold fields of its own",
         _ => words.split_once(", set DuplicateKeyPolicy").map_or(words, |(words, _)| words),
+    }
+}
+
+/// A message without the word of the file that it is about, where that word is a secret in the wrong place.
+fn without_secret(message: String) -> String {
+    let words = message.split(|c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | ','));
+    match words.filter_map(secret::in_value).next() {
+        Some(what) => {
+            format!("{what} stands where a field or a value is expected, and secrets do not belong in this file")
+        }
+        None => message,
     }
 }
 

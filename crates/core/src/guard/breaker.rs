@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::clock::{Clock, SystemClock, millis};
 use super::open::Open;
 use super::settings::BreakerSettings;
+use super::sync::{AtomicU64, Mutex, MutexGuard};
 
 /// Whether a tool may be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]

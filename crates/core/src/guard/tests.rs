@@ -1,7 +1,6 @@
-//! What a breaker does, step by step, against a small model of itself, and from many threads.
+//! What a breaker does, step by step, against a small model of itself. From many threads: `tests/race`.
 
 mod reference;
-mod threads;
 mod wrapped;
 
 use std::sync::{Arc, Mutex};
@@ -203,4 +202,39 @@ fn l07_each_tool_has_its_own_breaker() {
     assert_eq!(*changes.lock().unwrap(), named(&[("b", Shut), ("a", Shut), ("a", Closed), ("b", Closed)]));
     let json = serde_json::to_value(breakers.stats()).unwrap();
     assert_eq!((&json[0]["state"], &json[0]["opens"]), (&"closed".into(), &1.into()));
+}
+
+/// A clock whose hands on the wall are set to another time while it goes on as before.
+struct Jumping {
+    steady: ManualClock,
+    wall: std::sync::atomic::AtomicU64,
+}
+
+impl Clock for Jumping {
+    fn now_ms(&self) -> u64 {
+        self.steady.now_ms()
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.wall.load(std::sync::atomic::Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn l07_a_clock_that_is_set_to_another_time_neither_opens_a_breaker_nor_holds_it() {
+    const HOURS: u64 = 5 * 3_600_000;
+    for then in [0, 2 * HOURS] {
+        let clock = Arc::new(Jumping { steady: ManualClock::new(), wall: HOURS.into() });
+        let breaker = Breaker::new("shop", BreakerSettings::default()).with_clock(clock.clone());
+        for _ in 0..5 {
+            breaker.admit().unwrap().failure();
+        }
+        clock.wall.store(then, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!((breaker.state(), breaker.retry_after()), (Shut, Some(Duration::from_secs(30))));
+        clock.steady.advance(Duration::from_secs(30));
+        assert_eq!(breaker.state(), HalfOpen);
+        breaker.admit().unwrap().success();
+        breaker.admit().unwrap().success();
+        assert_eq!(breaker.state(), Closed);
+    }
 }

@@ -13,7 +13,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use thrift::protocol::{TCompactInputProtocol, TInputProtocol, TType};
 
-use super::sheet::{Each, Raw, Sheet, broken};
+use super::sheet::{Each, Raw, Sheet, broken, guarded};
 use crate::Error;
 
 struct Columns {
@@ -25,7 +25,7 @@ struct Columns {
 pub(super) fn open(path: &Path) -> Result<Vec<Box<dyn Sheet>>, Error> {
     let mut file = File::open(path).map_err(|error| broken(path, &error))?;
     is_flat_enough(&mut file).map_err(|why| broken(path, &why))?;
-    let reader = SerializedFileReader::new(file).map_err(|error| broken(path, &error))?;
+    let reader = guarded(path, || SerializedFileReader::new(file))?.map_err(|error| broken(path, &error))?;
     Ok(vec![Box::new(Columns { path: path.to_path_buf(), reader })])
 }
 
@@ -43,9 +43,10 @@ fn is_flat_enough(file: &mut File) -> Result<(), String> {
     if &end[4..] != b"PAR1" || length > LONGEST_FOOTER {
         return Err("it does not end like a Parquet file".into());
     }
+    // A file that is shorter than that has no such place, and no memory is set aside for it.
+    file.seek(SeekFrom::End(-8 - length as i64)).map_err(told)?;
     let mut footer = vec![0; length as usize];
-    let start = file.seek(SeekFrom::End(-8 - length as i64)).and_then(|_| file.read_exact(&mut footer));
-    start.and_then(|()| file.rewind()).map_err(told)?;
+    file.read_exact(&mut footer).and_then(|()| file.rewind()).map_err(told)?;
     match nesting(&footer) {
         Ok(deepest) if deepest <= DEEPEST => Ok(()),
         Ok(_) => Err("its columns are nested too deeply".into()),
@@ -107,7 +108,9 @@ impl Sheet for Columns {
     fn rows(&mut self, each: Each<'_>) -> Result<(), Error> {
         let fields = self.reader.metadata().file_metadata().schema().get_fields();
         let nanos: Vec<bool> = fields.iter().map(|field| is_in_nanoseconds(field)).collect();
-        for row in self.reader.get_row_iter(None).map_err(|error| broken(&self.path, &error))? {
+        let rows = guarded(&self.path, || self.reader.get_row_iter(None))?;
+        let mut rows = rows.map_err(|error| broken(&self.path, &error))?;
+        while let Some(row) = guarded(&self.path, || rows.next())? {
             let row: Row = row.map_err(|error| broken(&self.path, &error))?;
             let cells: Vec<Raw<'_>> = row
                 .get_column_iter()

@@ -1,6 +1,7 @@
 //! A table as a file holds it: names, and rows that are read as often as needed.
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::Error;
 
@@ -43,6 +44,12 @@ pub(super) const MOST_COLUMNS: usize = 1_000;
 pub(super) fn too_wide(path: &std::path::Path) -> Error {
     let hint = format!("at most {MOST_COLUMNS} columns are read; leave out what is not needed");
     Error::unavailable(format!("`{}` has too many columns", path.display()), hint)
+}
+
+/// Does what is done by a crate that may panic over a damaged file, and takes that for an error of the file.
+pub(super) fn guarded<T>(path: &std::path::Path, work: impl FnOnce() -> T) -> Result<T, Error> {
+    // Whatever it was in the middle of is dropped with the error.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| broken(path, &"what it holds is not what it says that it holds"))
 }
 
 /// That a file is not what its name says.

@@ -213,6 +213,29 @@ async fn c01_f03_writes_are_refused_by_the_engine_alone() {
     assert_eq!(send(&engine, "SELECT count(*) FROM canary").await.unwrap().rows, [[Cell::Integer(2)]]);
 }
 
+/// What emptied databases behind a server for PostgreSQL that sent texts as they came. The same is true of this one, when it is asked
+/// that way; a text that is prepared is one statement.
+#[tokio::test]
+async fn c01_the_published_incident_commit_and_drop_database() {
+    let Some((engine, mut owner, _turn)) = attacked().await else { return };
+    let incident = "COMMIT; DROP DATABASE nest;";
+    let there = "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'nest'";
+    for (locked, left) in [(false, 0), (true, 1)] {
+        owner.query_drop("CREATE DATABASE IF NOT EXISTS nest").await.unwrap();
+        if locked {
+            let outcome = send(&engine, incident).await;
+            assert!(matches!(outcome, Err(Error::Rejected(_))), "{outcome:?}");
+            // Also if it begins like a question.
+            let outcome = send(&engine, &format!("SELECT 1; {incident}")).await;
+            assert!(matches!(outcome, Err(Error::Rejected(_))), "{outcome:?}");
+        } else {
+            owner.query_drop(format!("START TRANSACTION READ ONLY; {incident}")).await.unwrap();
+        }
+        assert_eq!(owner.query_first::<u64, _>(there).await.unwrap(), Some(left));
+    }
+    owner.query_drop("DROP DATABASE nest").await.unwrap();
+}
+
 #[tokio::test]
 async fn c01_f03_no_query_leaves_anything_for_the_next() {
     let Some((engine, mut owner, _turn)) = attacked().await else { return };

@@ -252,6 +252,37 @@ async fn c01_f03_writes_are_refused_by_the_engine_alone() {
     assert!(!std::path::Path::new("/tmp/querymend-attack").exists());
 }
 
+/// What emptied databases behind a server that sent texts as they came, inside of a transaction that only reads. The same text does
+/// the same here when it is sent that way; an engine that has each text prepared is told that it is several.
+#[tokio::test]
+async fn c01_the_published_incident_commit_and_drop_schema() {
+    let Some(ground) = ground().await else { return };
+    let incident = "COMMIT; DROP SCHEMA nest CASCADE;";
+    let there = "SELECT count(*) FROM pg_namespace WHERE nspname = 'nest'";
+    for (engine, destroyed) in [(None, 0), (Some(&ground.reader), 1), (Some(&ground.superuser), 1)] {
+        ground
+            .admin
+            .batch_execute("CREATE SCHEMA IF NOT EXISTS nest; CREATE TABLE IF NOT EXISTS nest.eggs (x int)")
+            .await
+            .unwrap();
+        match engine {
+            None => ground.admin.batch_execute(&format!("BEGIN READ ONLY; {incident}")).await.unwrap(),
+            Some(engine) => {
+                let outcome = send(engine, incident).await;
+                assert!(matches!(&outcome, Err(Error::Rejected(said)) if said.code == "42601"), "{outcome:?}");
+            }
+        }
+        assert_eq!(ground.admin.query_one(there, &[]).await.unwrap().get::<_, i64>(0), destroyed);
+    }
+    let before = ground.state().await;
+    for engine in [&ground.reader, &ground.superuser] {
+        let outcome = send(engine, "COMMIT; DROP SCHEMA public CASCADE;").await;
+        assert!(matches!(outcome, Err(Error::Rejected(_))), "{outcome:?}");
+    }
+    assert_eq!(ground.state().await, before);
+    ground.admin.batch_execute("DROP SCHEMA nest CASCADE").await.unwrap();
+}
+
 #[tokio::test]
 async fn c01_what_a_query_does_to_its_connection_ends_with_it() {
     let Some(ground) = ground().await else { return };

@@ -1,7 +1,8 @@
 //! The tables, columns and keys of a PostgreSQL database, as far as the user may read them.
 //!
-//! Three questions are put to the catalogue at once, whatever the number of tables. Functions that users defined are not listed: a
-//! function that is listed counts as harmless, and some of those that extensions bring (`dblink_exec`) write.
+//! Four questions are put to the catalogue at once, whatever the number of tables. Functions that users defined are not listed: a
+//! function that is listed counts as harmless, and some of those that extensions bring (`dblink_exec`) write. The names of those
+//! that can be called without parentheses are, so that they are not taken for columns.
 
 use std::collections::HashMap;
 
@@ -48,6 +49,16 @@ const KEYS: &str = "SELECT k.conrelid, k.contype::text, k.conkey, k.confrelid, k
     AND i.indnkeyatts = i.indnatts AND n.nspname !~ '^pg_' AND NOT c.relispartition \
     ORDER BY 1, 6";
 
+/// Functions of one argument, which `t.f` calls, and operators whose functions are written in a language that users write
+/// in. Those that are called like one of PostgreSQL's own are left out: nobody could ask anything where `=` is refused.
+const DISGUISED: &str = "SELECT DISTINCT p.proname::text FROM pg_catalog.pg_proc p \
+    JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
+    WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND p.pronargs > 0 AND p.pronargs - p.pronargdefaults <= 1 \
+    UNION SELECT o.oprname::text FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode \
+    JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
+    WHERE l.lanname NOT IN ('internal', 'c') AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_operator b \
+    WHERE b.oprname = o.oprname AND b.oprnamespace = 'pg_catalog'::pg_catalog.regnamespace)";
+
 /// A table, and where each number of a column leads.
 struct Found {
     table: Table,
@@ -70,29 +81,34 @@ struct Catalogue<'a> {
 }
 
 impl Step for Catalogue<'_> {
-    type Outcome = [Vec<Row>; 3];
+    type Outcome = [Vec<Row>; 4];
 
-    async fn take(&self, link: &Link) -> Result<[Vec<Row>; 3], Failure> {
-        let [tables, columns, keys] = [TABLES, COLUMNS, KEYS].map(|sql| sql.to_string() + &catalogue::limit());
-        let (begun, tables, columns, keys) = tokio::join!(
-            // So that the three answers are about one moment.
+    async fn take(&self, link: &Link) -> Result<[Vec<Row>; 4], Failure> {
+        let [tables, columns, keys, disguised] =
+            [TABLES, COLUMNS, KEYS, DISGUISED].map(|sql| sql.to_string() + &catalogue::limit());
+        let (begun, tables, columns, keys, disguised) = tokio::join!(
+            // So that the four answers are about one moment.
             link.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
             link.client.query_typed(&tables, &[]),
             link.client.query_typed(&columns, &[]),
             link.client.query_typed(&keys, &[]),
+            link.client.query_typed(&disguised, &[]),
         );
         let meaning = |error| refusal::of_query(self.name, "", &error);
         begun.map_err(meaning)?;
-        Ok([tables.map_err(meaning)?, columns.map_err(meaning)?, keys.map_err(meaning)?])
+        Ok([tables.map_err(meaning)?, columns.map_err(meaning)?, keys.map_err(meaning)?, disguised.map_err(meaning)?])
     }
 }
 
 pub(super) async fn schema(pool: &Pool) -> Result<Schema, Error> {
     let catalogue = Catalogue { name: pool.name() };
-    let [tables, columns, keys] = on_a_connection(pool, &Limits::default(), &Cancel::new(), catalogue).await?;
-    catalogue::fits(tables.len().max(columns.len()).max(keys.len()), pool.name())?;
+    let [tables, columns, keys, disguised] =
+        on_a_connection(pool, &Limits::default(), &Cancel::new(), catalogue).await?;
+    catalogue::fits(tables.len().max(columns.len()).max(keys.len()).max(disguised.len()), pool.name())?;
     let found = gather(&tables, &columns, &keys).map_err(|error| not_understood(pool, &error))?;
-    Schema::new(found).map_err(|error| not_understood(pool, &error))
+    let names: Result<Vec<String>, _> = disguised.iter().map(|row| row.try_get(0)).collect();
+    let names = names.map_err(|error| not_understood(pool, &error))?;
+    Ok(Schema::new(found).map_err(|error| not_understood(pool, &error))?.with_disguised_functions(names))
 }
 
 fn gather(tables: &[Row], columns: &[Row], keys: &[Row]) -> Result<Vec<Table>, tokio_postgres::Error> {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Deref;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use futures_util::FutureExt;
 use querymend_net::postgres::Server;
 use querymend_net::tls;
 use tokio::runtime::{Handle, Id};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::time::timeout;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Statement};
@@ -70,6 +71,8 @@ pub(super) struct Link {
     /// asked again.
     statements: Mutex<VecDeque<(String, Statement)>>,
     used: Instant,
+    /// Tells the task that moves the connection on when nobody holds this any more.
+    _held: oneshot::Sender<()>,
 }
 
 /// A connection in use. Whatever runs on it is ended on the server when this is dropped before it was given back.
@@ -134,8 +137,8 @@ impl Pool {
     async fn connect(&self, time: Duration) -> Result<Link, Error> {
         let meaning = |error: tokio_postgres::Error| refusal::of_connecting(self.name(), &error);
         let (client, connection) = self.server.config.connect(self.server.tls.clone()).await.map_err(meaning)?;
-        // It ends when the client is dropped, or the server goes away, which the client then says.
-        tokio::spawn(connection);
+        let (held, let_go) = oneshot::channel();
+        tokio::spawn(until_let_go(connection, let_go));
         let settings = format!("{SETTINGS}; SET statement_timeout = {}", milliseconds(time));
         let (set, _) = tokio::join!(client.batch_execute(&settings), client.batch_execute(NOTICE_ABSENCE));
         set.map_err(meaning)?;
@@ -148,7 +151,21 @@ impl Pool {
             named: AtomicBool::new(false),
             statements: Mutex::new(VecDeque::new()),
             used: Instant::now(),
+            _held: held,
         })
+    }
+}
+
+/// Moves a connection on until the server goes away, which the client then says, or until nobody holds it. Then it waits for answers
+/// that are still to come before it says farewell; a server that has fallen silent is not waited for.
+async fn until_let_go(
+    connection: impl Future<Output = Result<(), tokio_postgres::Error>>,
+    held: oneshot::Receiver<()>,
+) {
+    let mut connection = pin!(connection);
+    tokio::select! {
+        ended = &mut connection => drop(ended),
+        _ = held => drop(timeout(PATIENCE, connection).await),
     }
 }
 

@@ -108,6 +108,21 @@ fn c01_f03_writes_are_refused_by_the_engine_alone() {
     assert_eq!(names_in(folder.path()), ["canary.db"]);
 }
 
+/// What emptied databases behind a server for PostgreSQL that sent texts as they came, inside of a transaction that it meant to
+/// roll back. Here it does the same, when it is sent that way.
+#[test]
+fn c01_the_published_incident_commit_and_drop_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = canary(folder.path());
+    let incident = "COMMIT; DROP TABLE canary;";
+    let outcome = send(&engine, incident);
+    assert!(matches!(outcome, Err(Error::Rejected(_))), "{outcome:?}");
+    assert_eq!(send(&engine, "SELECT count(*) FROM canary").unwrap().rows, [[Cell::Integer(2)]]);
+    let unlocked = Connection::open(folder.path().join("canary.db")).unwrap();
+    unlocked.execute_batch(&format!("BEGIN; {incident}")).unwrap();
+    assert!(unlocked.prepare("SELECT count(*) FROM canary").is_err());
+}
+
 #[test]
 fn c01_reading_is_not_taken_for_writing() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,11 +3,12 @@
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::refusal::{from_system, meaning, not_ours, shown, too_new};
+use super::refusal::{Trouble, from_system, not_ours, shown, too_new};
 use crate::Error;
 
 /// "QMEM": by which a file is known to be ours.
@@ -53,6 +54,11 @@ static STEPS: &[&str] = &["
     CREATE TABLE list (list INTEGER PRIMARY KEY, scale REAL NOT NULL, codes BLOB NOT NULL, numbers BLOB NOT NULL);
 "];
 
+/// So long another program is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// So long is waited before the file is opened once more.
+const PAUSE: Duration = Duration::from_millis(2);
+
 /// Opens a file for writing, makes it where there is none, and brings it to this version. Whatever is no file of ours is
 /// left as it is.
 pub(super) fn open(path: &Path) -> Result<Connection, Error> {
@@ -64,27 +70,41 @@ pub(super) fn open(path: &Path) -> Result<Connection, Error> {
         });
     }
     make(path, &name)?;
-    let refused = |error: rusqlite::Error| meaning(&name, &error);
-    let mut connection = connect(path).map_err(refused)?;
-    // Nothing may be written before it is known whose file it is.
-    is_ours(&connection, &name)?;
-    connection.pragma_update(None, "journal_mode", "WAL").map_err(refused)?;
-    connection.pragma_update(None, "synchronous", "FULL").map_err(refused)?;
+    // SQLite waits for whoever writes, but not for the one who turns the log on, nor for the last one who clears it away.
+    let begun = Instant::now();
+    loop {
+        match ready(path, &name) {
+            Err(trouble) if trouble.is_busy() && begun.elapsed() < PATIENCE => thread::sleep(PAUSE),
+            opened => return opened.map_err(|trouble| trouble.told(&name)),
+        }
+    }
+}
+
+/// A connection to a file that is there, once it is known to be ours and is of this version.
+fn ready(path: &Path, name: &str) -> Result<Connection, Trouble> {
+    let mut connection = connect(path)?;
+    // Nothing may be written before it is known whose file it is. All that says so is read in one step: another program may
+    // be making the file in this moment, and half of what it wrote would look like somebody else's.
+    let look = connection.transaction()?;
+    is_ours(&look, name)?;
+    look.finish()?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
     // A large addition grows the log by as much; it is cut back afterwards.
-    connection.pragma_update(None, "journal_size_limit", 64 << 20).map_err(refused)?;
-    connection.pragma_update(None, "cache_size", -65_536).map_err(refused)?;
-    let step = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(refused)?;
+    connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    connection.pragma_update(None, "cache_size", -65_536)?;
+    let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Asked again now that no other program can write: it may have made the file just now.
-    is_ours(&step, &name)?;
-    let version = version(&step).map_err(refused)?;
+    is_ours(&step, name)?;
+    let version = version(&step)?;
     if (version as usize) < STEPS.len() {
         for made in &STEPS[version as usize..] {
-            step.execute_batch(made).map_err(refused)?;
+            step.execute_batch(made)?;
         }
-        step.pragma_update(None, "application_id", OURS).map_err(refused)?;
-        step.pragma_update(None, "user_version", STEPS.len() as i64).map_err(refused)?;
+        step.pragma_update(None, "application_id", OURS)?;
+        step.pragma_update(None, "user_version", STEPS.len() as i64)?;
     }
-    step.commit().map_err(refused)?;
+    step.commit()?;
     Ok(connection)
 }
 
@@ -99,7 +119,7 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(Duration::from_secs(20))?;
+    connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }
@@ -122,17 +142,15 @@ fn make(path: &Path, name: &str) -> Result<(), Error> {
 }
 
 /// That it is a file of ours, or an empty one.
-fn is_ours(connection: &Connection, name: &str) -> Result<(), Error> {
-    let refused = |error: rusqlite::Error| meaning(name, &error);
+fn is_ours(connection: &Connection, name: &str) -> Result<(), Trouble> {
     let known = STEPS.len() as i64;
-    let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(refused)?;
-    let version = version(connection).map_err(refused)?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0)).map_err(refused)?;
+    let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let version = version(connection)?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
     match (id, version, tables) {
-        (OURS, version, _) if version > known => Err(too_new(name, version, known)),
+        (OURS, version, _) if version > known => Err(Trouble::Told(too_new(name, version, known))),
         (OURS, 1.., 1..) | (0, 0, 0) => Ok(()),
-        _ => Err(not_ours(name)),
+        _ => Err(Trouble::Told(not_ours(name))),
     }
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use rusqlite::{TransactionBehavior, params};
 
 use super::Shared;
-use crate::vectors::{Centres, LOOSE, Query};
+use crate::vectors::{Centres, LOOSE, Query, Vectors};
 
 /// So many rows find their list at once; the memory is locked only while they move.
 const AT_ONCE: usize = 1_024;
@@ -56,12 +56,12 @@ fn build(shared: &Shared) {
             break;
         }
         for part in rows.chunks(AT_ONCE) {
-            let lists: Vec<(u32, u32)> =
-                part.iter().map(|(row, codes)| (*row, centres.nearest(&Query::of(1.0, codes)) as u32)).collect();
+            let lists: Vec<u32> =
+                part.iter().map(|(_, codes)| centres.nearest(&Query::of(1.0, codes)) as u32).collect();
             if stopped() {
                 return;
             }
-            shared.mirror_mut().vectors.settle(lists);
+            settle(&mut shared.mirror_mut().vectors, &centres, part, &lists);
         }
         moved += rows.len();
     }
@@ -69,6 +69,22 @@ fn build(shared: &Shared) {
         // A file that cannot be written now has no index, and the next program builds it again.
         let _ = keep(shared);
     }
+}
+
+/// Puts rows into the lists that were found for them. Nothing was locked meanwhile: a row that was given to another example
+/// since would not be found in such a list, nor would any if there are other centres by now. They stay loose, and are next.
+pub(super) fn settle(vectors: &mut Vectors, centres: &Centres, rows: &[(u32, Vec<u8>)], lists: &[u32]) {
+    if vectors.centres() != Some(centres) {
+        return;
+    }
+    let same = |row: u32, codes: &[u8]| vectors.coded(row).is_some_and(|(_, now)| now == codes);
+    let still: Vec<(u32, u32)> = rows
+        .iter()
+        .zip(lists)
+        .filter(|((row, codes), _)| same(*row, codes))
+        .map(|((row, _), list)| (*row, *list))
+        .collect();
+    vectors.settle(still);
 }
 
 /// Writes the index into the file, all of it or nothing.

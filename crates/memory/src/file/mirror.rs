@@ -202,6 +202,12 @@ impl Mirror {
         rows.iter().filter_map(|row| Some(self.entry(*row)?.number)).collect()
     }
 
+    /// The scale and the codes of the example with this number, as long as it lies at this row: rows are given to others.
+    pub(super) fn coded(&self, row: u32, number: i64) -> Option<(f32, &[u8])> {
+        self.entry(row).filter(|entry| entry.number == number)?;
+        self.vectors.coded(row)
+    }
+
     fn entry(&self, row: u32) -> Option<&Entry> {
         self.entries.get(row as usize)?.as_ref()
     }

@@ -3,9 +3,45 @@
 use std::io;
 use std::path::Path;
 
-use rusqlite::ffi;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::Error;
+
+/// What went wrong while the file was used.
+pub(super) enum Trouble {
+    Refused(rusqlite::Error),
+    Told(Error),
+}
+
+impl Trouble {
+    pub(super) fn told(self, name: &str) -> Error {
+        match self {
+            Self::Refused(error) => meaning(name, &error),
+            Self::Told(error) => error,
+        }
+    }
+
+    /// Whether another program holds the file, and may let go of it soon.
+    pub(super) fn is_busy(&self) -> bool {
+        let code = match self {
+            Self::Refused(error) => error.sqlite_error_code(),
+            Self::Told(_) => None,
+        };
+        matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed))
+    }
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<rusqlite::types::FromSqlError> for Trouble {
+    fn from(error: rusqlite::types::FromSqlError) -> Self {
+        Self::Refused(error.into())
+    }
+}
 
 /// What is wrong with the file, and what can be done about it.
 pub(super) fn meaning(name: &str, error: &rusqlite::Error) -> Error {

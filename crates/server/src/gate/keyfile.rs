@@ -90,6 +90,17 @@ fn wrong(file: &Path, why: &dyn std::fmt::Display) -> Error {
     )
 }
 
+/// What could not be added.
+fn unwritten(file: &Path, why: &io::Error) -> Error {
+    match why.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Error::new(
+            format!("{} cannot be written: {why}", file.display()),
+            "make room on the disk, then try again; the keys that were there are still valid",
+        ),
+        _ => wrong(file, why),
+    }
+}
+
 /// Reads a file.
 pub fn read(file: &Path) -> Result<Listing, Error> {
     let mut opened = File::open(file).map_err(|why| wrong(file, &why))?;
@@ -143,7 +154,7 @@ pub fn make(file: &Path, name: &str, role: Option<&str>, another: bool) -> Resul
     let hash = Argon2::default().hash_password_with_salt(key.as_bytes(), &salt).map_err(|why| wrong(file, &why))?;
     let role = role.map(str::to_owned);
     let record = Record { id, name: name.to_owned(), role, hash: hash.to_string(), made: now() };
-    append(&mut opened, &record).map_err(|why| wrong(file, &why))?;
+    append(&mut opened, &record).map_err(|why| unwritten(file, &why))?;
     Ok(key)
 }
 
@@ -159,7 +170,7 @@ pub fn revoke(file: &Path, which: &str) -> Result<Vec<Record>, Error> {
         ));
     }
     for key in &meant {
-        append(&mut opened, &Revoked { revoked: key.id.clone(), at: now() }).map_err(|why| wrong(file, &why))?;
+        append(&mut opened, &Revoked { revoked: key.id.clone(), at: now() }).map_err(|why| unwritten(file, &why))?;
     }
     Ok(meant)
 }

@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use super::body::Given;
 use super::caller::Caller;
-use super::idempotency::{self, Replay};
+use super::idempotency::Replay;
 use super::problem::Refused;
 use super::rows::{self, Format};
 use crate::service::{Question, Service};
@@ -35,7 +35,7 @@ pub async fn ask(
         return stream_of(service, caller, question).into_response();
     }
     let format = Format::of(accept);
-    let seat = match idempotency::seat(&headers, &caller.user) {
+    let seat = match service.answers.seat(&headers, &caller.user, caller.rules) {
         Ok(Replay::Known(response)) => return response,
         Ok(Replay::New(seat)) => seat,
         Err(problem) => return Refused::from(problem).into_response(),

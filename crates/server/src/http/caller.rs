@@ -22,6 +22,8 @@ pub struct Caller {
     pub request_id: String,
     /// The trace that it belongs to.
     pub traceparent: Option<String>,
+    /// How often the rules had changed when the request came: what it is given must not be given again under other rules.
+    pub rules: u64,
     _ticket: Ticket,
 }
 
@@ -36,11 +38,13 @@ impl FromRequestParts<Arc<Service>> for Caller {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refused> {
+        // Before it is known who asks, and so what they may do.
+        let rules = service.rules();
         let Looker(user) = Looker::from_request_parts(parts, service).await?;
         let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let ticket = service.admit(&user)?;
         let traceparent = text("traceparent").filter(|text| text.len() == 55).map(str::to_owned);
-        Ok(Self { user, request_id: request_id(&parts.headers), traceparent, _ticket: ticket })
+        Ok(Self { user, request_id: request_id(&parts.headers), traceparent, rules, _ticket: ticket })
     }
 }
 

@@ -1,7 +1,7 @@
 //! A question that is sent twice with the same `Idempotency-Key` is answered once: the second time gets the first answer again.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -10,6 +10,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use querymend::{Problem, ProblemCode};
 
+use crate::sync::{Mutex, MutexGuard};
 use crate::user::User;
 
 /// How long an answer is kept.
@@ -23,11 +24,32 @@ const LONGEST: usize = 1 << 20;
 /// By the user, with the role that they had, and the key.
 type Name = (String, Option<String>, String);
 
-static SEATS: LazyLock<Mutex<HashMap<Name, (Instant, Kept)>>> = LazyLock::new(Mutex::default);
+/// The answers of a server that are given again to whoever asks again.
+#[derive(Default)]
+pub struct Answers(Arc<Mutex<Seats>>);
+
+#[derive(Default)]
+struct Seats {
+    /// After how many changes of the rules answers were last let go of.
+    rules: u64,
+    seats: HashMap<Name, Kept>,
+}
 
 enum Kept {
+    /// Somebody has the seat. It stays theirs, however long it takes, until they drop it.
     Running,
-    Done { status: StatusCode, headers: HeaderMap, body: Bytes },
+    Done {
+        at: Instant,
+        status: StatusCode,
+        headers: HeaderMap,
+        body: Bytes,
+    },
+}
+
+impl Kept {
+    fn is_old(&self) -> bool {
+        matches!(self, Self::Done { at, .. } if at.elapsed() >= AGE)
+    }
 }
 
 /// What is known of a key.
@@ -39,69 +61,86 @@ pub enum Replay {
 }
 
 /// The right to answer for a key.
-pub struct Seat(Option<Name>);
-
-fn seats() -> MutexGuard<'static, HashMap<Name, (Instant, Kept)>> {
-    SEATS.lock().unwrap_or_else(PoisonError::into_inner)
+pub struct Seat {
+    answers: Arc<Mutex<Seats>>,
+    /// Nothing once there is an answer.
+    name: Option<Name>,
+    rules: u64,
 }
 
-/// Lets go of all answers: rules have changed since they were given.
-pub fn forget() {
-    seats().retain(|_, (_, kept)| matches!(kept, Kept::Running));
+fn locked(seats: &Mutex<Seats>) -> MutexGuard<'_, Seats> {
+    seats.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks a request's key up.
-pub fn seat(headers: &HeaderMap, user: &User) -> Result<Replay, Problem> {
-    let Some(key) = headers.get("idempotency-key") else { return Ok(Replay::New(None)) };
-    let key = key.to_str().ok().filter(|key| (1..=255).contains(&key.len()));
-    let key = key.ok_or_else(|| Problem::new(ProblemCode::BadRequest, "Idempotency-Key is 1 to 255 plain letters"))?;
-    // Whoever has another role by now may have been allowed more before.
-    let key = (user.name().to_owned(), user.role_name.clone(), key.to_owned());
-    let mut seats = seats();
-    match seats.get(&key).filter(|(at, _)| at.elapsed() < AGE) {
-        Some((_, Kept::Running)) => {
-            Err(Problem::new(ProblemCode::Conflict, "a request with this Idempotency-Key is still running"))
-        }
-        Some((_, Kept::Done { status, headers, body })) => {
-            let mut response = Plain::new(Body::from(body.clone()));
-            *response.status_mut() = *status;
-            *response.headers_mut() = headers.clone();
-            Ok(Replay::Known(response))
-        }
-        None => {
-            if seats.len() >= MOST {
-                seats.retain(|_, (at, _)| at.elapsed() < AGE);
-                make_room(&mut seats, MOST, |_| true);
+impl Answers {
+    /// Lets go of all answers to what was asked before so many changes of the rules, also of those that are still on their way.
+    pub fn forget(&self, rules: u64) {
+        let mut seats = locked(&self.0);
+        seats.rules = seats.rules.max(rules);
+        seats.seats.retain(|_, kept| matches!(kept, Kept::Running));
+    }
+
+    /// Looks the key of a request up that began after so many changes of the rules.
+    pub fn seat(&self, headers: &HeaderMap, user: &User, rules: u64) -> Result<Replay, Problem> {
+        let Some(key) = headers.get("idempotency-key") else { return Ok(Replay::New(None)) };
+        let key = key.to_str().ok().filter(|key| (1..=255).contains(&key.len()));
+        let key =
+            key.ok_or_else(|| Problem::new(ProblemCode::BadRequest, "Idempotency-Key is 1 to 255 plain letters"))?;
+        // Whoever has another role by now may have been allowed more before.
+        let name = (user.name().to_owned(), user.role_name.clone(), key.to_owned());
+        let mut locked = locked(&self.0);
+        let seats = &mut locked.seats;
+        match seats.get(&name).filter(|kept| !kept.is_old()) {
+            Some(Kept::Running) => {
+                Err(Problem::new(ProblemCode::Conflict, "a request with this Idempotency-Key is still running"))
             }
-            make_room(&mut seats, MOST_OF_ONE, |name| name.0 == user.name());
-            seats.insert(key.clone(), (Instant::now(), Kept::Running));
-            Ok(Replay::New(Some(Seat(Some(key)))))
+            Some(Kept::Done { status, headers, body, .. }) => {
+                let mut response = Plain::new(Body::from(body.clone()));
+                *response.status_mut() = *status;
+                *response.headers_mut() = headers.clone();
+                Ok(Replay::Known(response))
+            }
+            None => {
+                if seats.len() >= MOST {
+                    seats.retain(|_, kept| !kept.is_old());
+                    make_room(seats, MOST, |_| true);
+                }
+                make_room(seats, MOST_OF_ONE, |name| name.0 == user.name());
+                seats.insert(name.clone(), Kept::Running);
+                Ok(Replay::New(Some(Seat { answers: Arc::clone(&self.0), name: Some(name), rules })))
+            }
         }
     }
 }
 
 /// Lets go of the oldest answer of some, where there are too many of them.
-fn make_room(seats: &mut HashMap<Name, (Instant, Kept)>, most: usize, of: impl Fn(&Name) -> bool) {
+fn make_room(seats: &mut HashMap<Name, Kept>, most: usize, of: impl Fn(&Name) -> bool) {
     let those = || seats.iter().filter(|(name, _)| of(name));
     if those().count() >= most {
-        let done = those().filter(|(_, (_, kept))| matches!(kept, Kept::Done { .. }));
-        let oldest = done.min_by_key(|(_, (at, _))| *at).map(|(name, _)| name.clone());
+        let done = those().filter_map(|(name, kept)| match kept {
+            Kept::Done { at, .. } => Some((at, name)),
+            Kept::Running => None,
+        });
+        let oldest = done.min_by_key(|(at, _)| *at).map(|(_, name)| name.clone());
         oldest.and_then(|name| seats.remove(&name));
     }
 }
 
 impl Seat {
-    /// Keeps the answer, and gives it back. What failed for now, or is very long, is not kept: the next one may try again.
+    /// Keeps the answer, and gives it back. What failed for now, is very long, or was asked for under rules that have changed
+    /// since, is not kept: the next one may try again.
     pub async fn keep(mut self, response: Response) -> Response {
         let (head, body) = response.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
         let lasting = !head.status.is_server_error() && head.status != StatusCode::TOO_MANY_REQUESTS;
-        if lasting
-            && body.len() <= LONGEST
-            && let Some(key) = self.0.take()
-        {
-            let done = Kept::Done { status: head.status, headers: head.headers.clone(), body: body.clone() };
-            seats().insert(key, (Instant::now(), done));
+        if lasting && body.len() <= LONGEST {
+            let (status, headers) = (head.status, head.headers.clone());
+            let mut seats = locked(&self.answers);
+            if self.rules >= seats.rules
+                && let Some(name) = self.name.take()
+            {
+                seats.seats.insert(name, Kept::Done { at: Instant::now(), status, headers, body: body.clone() });
+            }
         }
         Response::from_parts(head, Body::from(body))
     }
@@ -109,8 +148,8 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if let Some(key) = self.0.take() {
-            seats().remove(&key);
+        if let Some(name) = self.name.take() {
+            locked(&self.answers).seats.remove(&name);
         }
     }
 }

@@ -74,7 +74,8 @@ pub async fn run(
     let (stopped, asking, asked) = (cancel.clone(), Arc::clone(&caller), Arc::clone(&service));
     let work = async move { asked.run(&asking.asking(), &query, &stopped).await.map_err(Refused::from) };
     let ran = to_the_end(cancel, work).await?;
-    let page = service.results.first(&caller.user.with_role(), ran.rows, paging.page_size.unwrap_or(usize::MAX).max(1));
+    let size = paging.page_size.unwrap_or(usize::MAX).max(1);
+    let page = service.results.first(&caller.user.with_role(), caller.rules, ran.rows, size);
     let told =
         RanTold { sql: Some(ran.sql), rows: page.rows, warnings: ran.warnings, ms: Some(ran.ms), cursor: page.cursor };
     Ok(rows::held(rows::told(told, page.kinds.as_deref(), format), caller))

@@ -6,7 +6,8 @@ use querymend_memory::{Change, Example, Provenance, Standing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Asking, NewExample, Past, Service, line, memory_problem};
+use super::lines::line;
+use super::{Asking, NewExample, Past, Service, memory_problem};
 use crate::audit::Line;
 
 /// What somebody thinks of an answer, or of an example.

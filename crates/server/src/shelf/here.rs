@@ -3,21 +3,27 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use querymend::{Event, Problem, ProblemCode, Traces};
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 use super::{Kept, Shelf, Talk};
-use crate::service::{Past, now};
+use crate::service::Past;
 
 /// Conversations of all users together.
 const MOST: usize = 20_000;
 
+/// A conversation, and when it was last spoken in: the clock on the wall may be set to another time, which ends no conversation.
+struct Held {
+    talk: Talk,
+    at: Instant,
+}
+
 /// Keeps everything in this process, but for past runs, which are files.
 pub struct Here {
-    talks: Mutex<HashMap<String, Talk>>,
+    talks: Mutex<HashMap<String, Held>>,
     /// Conversations of one user.
     most: usize,
     age: Duration,
@@ -30,12 +36,12 @@ impl Here {
         Self { talks: Mutex::default(), most, age, runs }
     }
 
-    fn talks(&self) -> MutexGuard<'_, HashMap<String, Talk>> {
+    fn talks(&self) -> MutexGuard<'_, HashMap<String, Held>> {
         self.talks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_old(&self, talk: &Talk) -> bool {
-        now().saturating_sub(talk.at) > self.age.as_secs()
+    fn is_old(&self, held: &Held) -> bool {
+        held.at.elapsed() > self.age
     }
 
     /// The runs of each user lie in a folder of their own; whatever stands in a name, it cannot lead out of it.
@@ -103,8 +109,9 @@ impl Shelf for Here {
 
     fn talk<'a>(&'a self, user: &'a str, id: &'a str) -> Kept<'a, Option<Talk>> {
         Box::pin(async move {
-            let talk = self.talks().get(id).filter(|talk| talk.user == user && !self.is_old(talk)).cloned();
-            Ok(talk)
+            let talks = self.talks();
+            let held = talks.get(id).filter(|held| held.talk.user == user && !self.is_old(held));
+            Ok(held.map(|held| held.talk.clone()))
         })
     }
 
@@ -112,14 +119,14 @@ impl Shelf for Here {
         Box::pin(async move {
             let mut talks = self.talks();
             let id = &talk.conversation.id;
-            match talks.get(id) {
+            match talks.get(id).map(|held| &held.talk) {
                 Some(known) if known.user != talk.user || known.version + 1 != talk.version => return Ok(false),
                 None if talk.version != 1 => return Ok(false),
                 _ => {}
             }
-            talks.insert(id.clone(), talk.clone());
-            let mut own: Vec<(u64, String)> =
-                talks.iter().filter(|(_, t)| t.user == talk.user).map(|(id, t)| (t.at, id.clone())).collect();
+            talks.insert(id.clone(), Held { talk: talk.clone(), at: Instant::now() });
+            let mut own: Vec<(Instant, String)> =
+                talks.iter().filter(|(_, h)| h.talk.user == talk.user).map(|(id, h)| (h.at, id.clone())).collect();
             if own.len() > self.most {
                 own.sort();
                 for (_, old) in own.iter().filter(|(_, old)| old != id).take(own.len() - self.most) {
@@ -127,8 +134,8 @@ impl Shelf for Here {
                 }
             }
             if talks.len() > MOST {
-                talks.retain(|_, talk| !self.is_old(talk));
-                let oldest = talks.iter().filter(|(known, _)| *known != id).min_by_key(|(_, talk)| talk.at);
+                talks.retain(|_, held| !self.is_old(held));
+                let oldest = talks.iter().filter(|(known, _)| *known != id).min_by_key(|(_, held)| held.at);
                 let oldest = oldest.map(|(id, _)| id.clone()).filter(|_| talks.len() > MOST);
                 oldest.and_then(|id| talks.remove(&id));
             }
@@ -138,18 +145,18 @@ impl Shelf for Here {
 
     fn talks<'a>(&'a self, user: &'a str, most: usize) -> Kept<'a, Vec<Talk>> {
         Box::pin(async move {
-            let mut own: Vec<Talk> =
-                self.talks().values().filter(|t| t.user == user && !self.is_old(t)).cloned().collect();
-            own.sort_by_key(|talk| std::cmp::Reverse(talk.at));
-            own.truncate(most);
-            Ok(own)
+            let talks = self.talks();
+            let mut own: Vec<&Held> =
+                talks.values().filter(|held| held.talk.user == user && !self.is_old(held)).collect();
+            own.sort_by_key(|held| std::cmp::Reverse(held.at));
+            Ok(own.into_iter().take(most).map(|held| held.talk.clone()).collect())
         })
     }
 
     fn forget_talk<'a>(&'a self, user: &'a str, id: &'a str) -> Kept<'a, bool> {
         Box::pin(async move {
             let mut talks = self.talks();
-            let own = talks.get(id).is_some_and(|talk| talk.user == user);
+            let own = talks.get(id).is_some_and(|held| held.talk.user == user);
             Ok(own && talks.remove(id).is_some())
         })
     }
@@ -185,7 +192,38 @@ impl Shelf for Here {
 
 #[cfg(test)]
 mod tests {
+    use querymend::Conversation;
+
     use super::*;
+
+    #[tokio::test]
+    async fn f04_a_clock_that_is_set_to_another_time_ends_no_conversation() {
+        let shelf = Here::new(2, Duration::from_secs(3600), None);
+        // Kept when the clock on the wall stood hours before now, and hours after.
+        let now = crate::service::now();
+        for at in [now - 100 * 3600, now + 100 * 3600] {
+            let conversation = Conversation::default();
+            let id = conversation.id.clone();
+            let talk = Talk { user: "ann".into(), database: "shop".into(), at, version: 1, conversation };
+            assert!(shelf.keep_talk(&talk).await.unwrap());
+            assert!(shelf.talk("ann", &id).await.unwrap().is_some());
+        }
+        assert_eq!(Shelf::talks(&shelf, "ann", 9).await.unwrap().len(), 2);
+        // What was kept last is listed first, and stays longest.
+        let late = Talk {
+            user: "ann".into(),
+            database: "shop".into(),
+            at: 1,
+            version: 1,
+            conversation: Conversation::default(),
+        };
+        assert!(shelf.keep_talk(&late).await.unwrap());
+        let kept: Vec<u64> = Shelf::talks(&shelf, "ann", 9).await.unwrap().iter().map(|talk| talk.at).collect();
+        assert_eq!(kept, [1, now + 100 * 3600]);
+        let short = Here::new(2, Duration::ZERO, None);
+        short.keep_talk(&late).await.unwrap();
+        assert!(short.talk("ann", &late.conversation.id).await.unwrap().is_none());
+    }
 
     #[test]
     fn a01_every_user_has_a_folder_of_their_own() {

@@ -93,8 +93,9 @@ impl Shelf for Postgres {
                 &[id, &talk.user, &talk.database, &at, &version, &conversation];
             let kept = self.pool.ask(sql, values, Twice::Not).await.map_err(memory_problem)?;
             if version == 1 {
+                // This one counts as the newest, also where others that began after it were faster.
                 let many = "DELETE FROM querymend_talks WHERE owner = $1 AND id <> $4 AND (at < $2 OR id IN
-                            (SELECT id FROM querymend_talks WHERE owner = $1 ORDER BY at DESC, id DESC OFFSET $3))";
+                            (SELECT id FROM querymend_talks WHERE owner = $1 ORDER BY id = $4 DESC, at DESC, id DESC OFFSET $3))";
                 let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
                     &[&talk.user, &self.oldest(), &self.talks, id];
                 self.pool.ask(many, values, Twice::Same).await.map_err(memory_problem)?;

@@ -223,6 +223,30 @@ async fn pages_and_roles_of_before_a_change_are_gone_with_it() {
 }
 
 #[tokio::test]
+async fn l12_an_answer_on_its_way_when_the_rules_change_is_not_given_out_again() {
+    let slow = Slow::new();
+    let house = open(slow.clone(), Config::default()).await;
+    let ask = || {
+        let request = house.client.post(house.url("/v1/ask")).header("idempotency-key", "k");
+        request.json(&json!({"question": "How many products are there?"})).send()
+    };
+    let change_meanwhile = async {
+        slow.asked.notified().await;
+        assert_eq!(problem(ask().await.unwrap()).await.1, "conflict");
+        let mut config = Config::default();
+        config.policy.deny_tables = vec!["products".into()];
+        let model = Arc::new(Script::new(vec!["SELECT count(*) FROM orders"; 9]));
+        house.service.change(setup(house.folder.path(), model, config));
+        slow.go.notify_one();
+    };
+    let (before, ()) = within("both", async { tokio::join!(ask(), change_meanwhile) }).await;
+    // It goes on under the rules that it began with, and whoever asks again is answered under those of now.
+    assert!(body(before.unwrap(), 200).await["sql"].as_str().unwrap().contains("products"));
+    let after = body(ask().await.unwrap(), 200).await;
+    assert!(after["sql"].as_str().unwrap().contains("orders"), "{after}");
+}
+
+#[tokio::test]
 async fn l08_a_role_that_is_out_of_date_is_not_left_to_others() {
     let house = house(&[]).await;
     let role = |denied: &[&str]| {

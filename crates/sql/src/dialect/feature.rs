@@ -33,6 +33,7 @@ pub enum Feature {
     Lateral,
     Pivot,
     Apply,
+    QueryInParentheses,
 }
 
 impl Feature {
@@ -79,6 +80,9 @@ impl Feature {
             Feature::Lateral => ("LATERAL", "a join with a grouped subquery"),
             Feature::Pivot => ("PIVOT", "aggregates over CASE WHEN … END"),
             Feature::Apply => ("APPLY", "a join"),
+            Feature::QueryInParentheses => {
+                ("a query in parentheses beside UNION", "a plain SELECT, or SELECT * FROM (…)")
+            }
         }
     }
 }

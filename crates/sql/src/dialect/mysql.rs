@@ -72,6 +72,9 @@ pub static MYSQL: Dialect = Dialect {
         "mysql.*",
         "performance_schema.*",
         "information_schema.processlist",
+        // They show the statements of others, as the list of processes does.
+        "information_schema.innodb_trx",
+        "sys.*",
         "information_schema.column_statistics",
     ],
     substitutes_variables: false,

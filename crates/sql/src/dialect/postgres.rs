@@ -95,6 +95,8 @@ pub static POSTGRES: Dialect = Dialect {
         "pg_cursors",
         "information_schema.user_mapping_options",
         "pg_toast.*",
+        // What an extension keeps encrypted, and shows in plain words.
+        "vault.decrypted_secrets",
     ],
     substitutes_variables: false,
     longest_name: 63,

@@ -120,6 +120,7 @@ pub static SQLITE: Dialect = Dialect {
         Feature::Pivot,
         Feature::Apply,
         Feature::Separator,
+        Feature::QueryInParentheses,
     ],
     functions: &FUNCTIONS,
     says: SAYS,

@@ -16,8 +16,10 @@ use crate::finding::{Applicability, Finding, Fix, Severity};
 
 /// Reports the steps of salvage that carry a code, with what they changed as a fix.
 fn report(subject: &Subject<'_>, code: &'static str, message: &str, why: &str, out: &mut Vec<Finding>) {
-    let edits: Vec<_> =
+    let mut edits: Vec<_> =
         subject.query.steps.iter().filter(|s| s.code == code).flat_map(|s| s.edits.iter().cloned()).collect();
+    // What is around the SQL was found before what is inside of it, and edits stand in the order of the text.
+    edits.sort_by_key(|e| (e.span.start, e.span.end));
     let Some(first) = edits.first() else { return };
     let span = first.span;
     let fix = Fix { applicability: Applicability::Safe, why: why.to_string(), edits, tied: false };

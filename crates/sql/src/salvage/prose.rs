@@ -80,10 +80,20 @@ pub(super) fn hides_a_statement(text: &str) -> bool {
         let word: String = line.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
         OTHER_STATEMENTS.contains(&word.as_str())
     });
-    begins || {
-        let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty()).collect();
-        words.windows(2).any(|w| PHRASES.iter().any(|p| p.split_once(' ') == Some((w[0], w[1]))))
-    }
+    begins || has_phrase(&lower)
+}
+
+/// Whether words follow each other that are a statement wherever they stand. `UPDATE … SET` has a name between them, which may
+/// have several parts; prose that updates something names it with an article.
+pub(super) fn has_phrase(lower: &str) -> bool {
+    let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty()).collect();
+    let updates = |at: usize| {
+        let rest = words.get(at + 1..).unwrap_or_default();
+        let named = rest.first().is_some_and(|w| !matches!(*w, "set" | "the" | "a" | "an" | "this" | "that" | "your"));
+        words[at] == "update" && named && rest.iter().skip(1).take(4).any(|w| *w == "set")
+    };
+    words.windows(2).any(|w| PHRASES.iter().any(|p| p.split_once(' ') == Some((w[0], w[1]))))
+        || (0..words.len()).any(updates)
 }
 
 /// Whether a statement that is no question begins at the front of the text, behind a semicolon or an empty line, or wherever
@@ -96,8 +106,7 @@ pub(crate) fn begins_a_statement(text: &str) -> bool {
         let word: String = start.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
         OTHER_STATEMENTS.contains(&word.as_str())
     });
-    let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty()).collect();
-    begins || words.windows(2).any(|w| PHRASES.iter().any(|p| p.split_once(' ') == Some((w[0], w[1]))))
+    begins || has_phrase(&lower)
 }
 
 /// Whether there is anything in the text that a query could begin with.

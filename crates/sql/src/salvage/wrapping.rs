@@ -1,6 +1,6 @@
 //! What stands around SQL: JSON, fences, Markdown escapes.
 
-use super::prose::hides_a_statement;
+use super::prose::{has_phrase, hides_a_statement};
 use super::{Draft, Step};
 use crate::finding::{Edit, Span};
 
@@ -53,10 +53,36 @@ pub(super) fn unwrap_json(draft: &mut Draft) {
         i += 1;
     }
     let Some(end) = end else { return };
+    // What other strings of the JSON say is said to people; what stands between them is not.
+    // Before it stands prose as a rule, which may begin with any word.
+    let before = outside_strings(&text[..start]).to_ascii_lowercase();
+    if has_phrase(&before) || hides_a_statement(&outside_strings(&text[end + 1..])) {
+        return;
+    }
     draft.narrow("json-wrapped", start, end);
     if !edits.is_empty() {
         draft.steps.push(Step { code: "json-wrapped", edits });
     }
+}
+
+/// What stands between the strings of JSON.
+fn outside_strings(text: &str) -> String {
+    let (mut within, mut escaped) = (false, false);
+    let mut outside = String::new();
+    for c in text.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if within => escaped = true,
+            // Words on either side of a string are two.
+            '"' => {
+                within = !within;
+                outside.push(' ');
+            }
+            _ if !within => outside.push(c),
+            _ => {}
+        }
+    }
+    outside
 }
 
 /// Marks that models put around SQL: what opens it and what closes it.

@@ -10,6 +10,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span as Place;
 
 use super::{Arity, ArityKind, BlockId, Clause, Columns, Cte, Meaning, Output, Resolver, Shape, Spot};
+use crate::dialect::Feature;
 use crate::schema::Type;
 
 /// What the body of a query gives, and the blocks that ORDER BY may look into.
@@ -111,6 +112,11 @@ impl<'a> Resolver<'a> {
                 }
             }
             SetExpr::SetOperation { op, left, right, .. } => {
+                for side in [left, right] {
+                    if let SetExpr::Query(query) = &**side {
+                        self.feature(Feature::QueryInParentheses, query.span());
+                    }
+                }
                 let mut left = self.body(left, parent);
                 let place = right.span();
                 let takes_away = usize::from(matches!(op, SetOperator::Except | SetOperator::Minus));

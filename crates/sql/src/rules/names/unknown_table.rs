@@ -5,6 +5,7 @@ use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
 use crate::mend;
 use crate::near::{likeness, nearest};
 use crate::rules::names::{junction, junction_inside, meant};
+use crate::rules::safety::protected_table;
 use crate::rules::{Rule, Subject};
 use crate::schema::{Schema, Table};
 use crate::scope::{Meaning, SourceId, TableMeaning, TableUse};
@@ -55,7 +56,10 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         )
         .suggest(written)
         .advise(advice);
-        finding.fixes = fixes(table, name, subject, schema);
+        let parts: Vec<&str> = table.name.0.iter().filter_map(|p| p.as_ident()).map(|i| i.value.as_str()).collect();
+        if !protected_table::is_meant(subject.context, &parts) {
+            finding.fixes = fixes(table, name, subject, schema);
+        }
         out.push(finding);
     }
 }

@@ -156,6 +156,52 @@ pub(super) fn with_commas(start: usize, word: &str, subject: &Subject<'_>) -> Op
     Some(mend::replace(whole, fill(template, &parts), Applicability::Likely, why))
 }
 
+/// The parentheses around a query, and whether it is a plain SELECT: not ordered, not limited, not made of several.
+fn around(query: Span, subject: &Subject<'_>) -> Option<(Span, Span, bool)> {
+    const MORE: [Keyword; 8] = [
+        Keyword::WITH,
+        Keyword::UNION,
+        Keyword::INTERSECT,
+        Keyword::EXCEPT,
+        Keyword::ORDER,
+        Keyword::LIMIT,
+        Keyword::OFFSET,
+        Keyword::FETCH,
+    ];
+    let words = mend::words(subject);
+    let open = words.iter().rposition(|(span, token)| *token == Token::LParen && span.end <= query.start)?;
+    // The place of VALUES is that of its rows, which have parentheses of their own.
+    mend::keyword(&words.get(open + 1)?.1).filter(|word| matches!(word, Keyword::SELECT | Keyword::WITH))?;
+    let (mut depth, mut plain) = (0usize, true);
+    for (span, token) in &words[open..] {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => plain &= depth > 1 || mend::keyword(token).is_none_or(|word| !MORE.contains(&word)),
+        }
+        if depth == 0 {
+            return Some((words[open].0, *span, plain));
+        }
+    }
+    None
+}
+
+/// A query with the parentheses around it.
+pub(super) fn in_parentheses(query: Span, subject: &Subject<'_>) -> Span {
+    around(query, subject).map_or(query, |(open, close, _)| open.join(close))
+}
+
+/// `(SELECT …) UNION (SELECT …)`: the parentheses go where they hold a plain SELECT, else they become a table.
+pub(super) fn without_parentheses(query: Span, subject: &Subject<'_>) -> Option<Fix> {
+    let (open, close, plain) = around(query, subject)?;
+    let edits = match plain {
+        true => [open, close].map(|span| Edit { span, text: String::new() }).into(),
+        false => vec![Edit { span: Span::new(open.start, open.start), text: "SELECT * FROM ".into() }],
+    };
+    let why = "queries beside UNION stand without parentheses here, and their rows are the same".into();
+    Some(Fix { edits, applicability: Applicability::Safe, why, tied: false })
+}
+
 /// Text that is joined with another sign is joined with that of the dialect.
 pub(super) fn joined_text(span: Span, sign: &Token, subject: &Subject<'_>) -> Option<Fix> {
     let mut depth = 0usize;

@@ -23,8 +23,10 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             continue;
         }
         let span = Some(subject.query.span(*place)).filter(|s| *s != Span::default());
-        let span =
-            span.map_or(whole(&subject.query.source), |s| with_word(&subject.query.source, s, feature.written()));
+        let span = span.map_or(whole(&subject.query.source), |s| match feature {
+            Feature::QueryInParentheses => respell::in_parentheses(s, subject),
+            _ => with_word(&subject.query.source, s, feature.written()),
+        });
         let (written, instead) = (feature.written(), feature.instead());
         let mut finding = Finding::new(
             RULE.code,
@@ -46,6 +48,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             Feature::ILike => respell::ilike(subject.query.span(*place), subject),
             Feature::TypedLiteral => respell::typed_literal(subject.query.span(*place), subject),
             Feature::SubstringFrom => respell::with_commas(span.start, "SUBSTRING", subject),
+            Feature::QueryInParentheses => respell::without_parentheses(subject.query.span(*place), subject),
             Feature::PositionIn => respell::with_commas(span.start, "POSITION", subject),
             _ => None,
         });

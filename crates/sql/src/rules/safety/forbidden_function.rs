@@ -1,10 +1,13 @@
 #![doc = include_str!("forbidden_function.md")]
 
+use sqlparser::tokenizer::{Span as Place, Token, TokenWithSpan};
+
 use crate::dialect::DIALECTS;
 use crate::finding::{Finding, Severity};
 use crate::rules::portable::rephrase::rephrase;
 use crate::rules::{Rule, Subject};
 use crate::safety::Hazard;
+use crate::scope::Meaning;
 
 /// See the page.
 pub static RULE: Rule =
@@ -13,6 +16,7 @@ pub static RULE: Rule =
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let context = subject.context;
     let dialect = context.dialect;
+    operators_of_others(subject, out);
     for hazard in subject.hazards {
         let (name, schema, place, in_from, called) = match hazard {
             Hazard::Calls(name, schema, place) => (name, schema.as_deref(), place, false, true),
@@ -22,7 +26,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 None => continue,
             },
             // PostgreSQL calls a function that stands where a field could.
-            Hazard::Field(name, place) if dialect.name == "postgres" && !is_column(name, subject) => {
+            Hazard::Field(name, place) if dialect.rows_are_values && !is_column(name, place, subject) => {
                 (name, None, place, false, false)
             }
             Hazard::Field(..) | Hazard::Statement(_) | Hazard::Writes(..) | Hazard::Locks(_) | Hazard::BareTable(_) => {
@@ -49,6 +53,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         {
             // Users define functions that write, and functions that give tables reach files and other servers.
             "what it does is not known".to_string()
+        } else if field && known.is_none() && context.schema.is_some_and(|s| s.has_disguised_function(name)) {
+            "it is a function that somebody defined, and what it does is not known".to_string()
         } else {
             continue;
         };
@@ -70,10 +76,55 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// Whether a table has a column of that name, which then is what is meant.
-fn is_column(name: &str, subject: &Subject<'_>) -> bool {
-    let tables = subject.context.schema.map_or(&[][..], |schema| schema.tables());
-    tables.iter().any(|table| table.column(name).is_some())
+/// Whether it is the name of a column, which then is what is meant.
+fn is_column(name: &str, place: &Place, subject: &Subject<'_>) -> bool {
+    let schema = subject.context.schema;
+    if schema.is_some_and(|schema| schema.has_disguised_function(name)) {
+        // Of this very table, or the function of that name is called.
+        let reference = subject.facts.references.iter().find(|reference| reference.name.span == *place);
+        return reference.is_some_and(|reference| matches!(reference.meaning, Meaning::Column(..)));
+    }
+    schema.map_or(&[][..], |schema| schema.tables()).iter().any(|table| table.column(name).is_some())
+}
+
+/// Operators that somebody defined are functions. They are looked for among the words: the parser takes `@@@@` for two operators, and
+/// behind ORDER BY … USING they stand where no walk over expressions comes.
+fn operators_of_others(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    let mut refuse = |name: &str, place: Place| {
+        let message =
+            format!("the operator `{name}` is not allowed: somebody defined it, and what it does is not known");
+        let finding = Finding::new(RULE.code, Severity::Error, subject.query.span(place), name, message);
+        out.push(finding.advise(format!("The operator {name} is refused. Answer without it.")));
+    };
+    let tokens = subject.query.tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_)));
+    let tokens: Vec<&TokenWithSpan> = tokens.collect();
+    for words in tokens.windows(4) {
+        let [operator, open, schema, dot] = words else { continue };
+        let (Token::Word(operator), Token::Word(owner)) = (&operator.token, &schema.token) else { continue };
+        let is_operator = operator.quote_style.is_none() && operator.value.eq_ignore_ascii_case("operator");
+        let ours = subject.context.dialect.system_schemas.iter().any(|known| known.eq_ignore_ascii_case(&owner.value));
+        if is_operator && open.token == Token::LParen && dot.token == Token::Period && !ours {
+            refuse(&format!("{}.…", owner.value), schema.span);
+        }
+    }
+    let Some(schema) = subject.context.schema.filter(|schema| schema.disguised_operators().next().is_some()) else {
+        return;
+    };
+    let mut run = String::new();
+    let mut last = None;
+    for token in tokens {
+        if last != Some(token.span.start) || matches!(token.token, Token::Word(_) | Token::SingleQuotedString(_)) {
+            run.clear();
+        }
+        if !matches!(token.token, Token::Word(_) | Token::SingleQuotedString(_)) {
+            run.push_str(&token.token.to_string());
+        }
+        last = Some(token.span.end);
+        if let Some(name) = schema.disguised_operators().find(|name| run.contains(name)) {
+            refuse(name, token.span);
+            run.clear();
+        }
+    }
 }
 
 /// A function that other dialects have, and none calls dangerous: the query is wrong here, and no danger.

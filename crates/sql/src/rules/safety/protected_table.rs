@@ -80,6 +80,13 @@ fn may_read(context: &Context<'_>, parts: &[&str], listed: bool) -> bool {
         && (listed || !is_file(dialect, schema, name))
 }
 
+/// Whether a name is that of a file, a secret or a denied table, and not merely missing from a list of those that may be read: no
+/// other table was meant by it.
+pub(crate) fn is_meant(context: &Context<'_>, parts: &[&str]) -> bool {
+    let listed = Policy { allow_tables: None, ..context.policy.clone() };
+    !may_read(&Context { policy: &listed, ..*context }, parts, false)
+}
+
 /// Passwords, keys and settings of the server.
 fn is_secret(dialect: &Dialect, schema: Option<&str>, name: &str) -> bool {
     dialect.secret_tables.iter().any(|secret| match secret.split_once('.') {

@@ -13,8 +13,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for hazard in subject.hazards {
         match hazard {
             Hazard::Statement(index) => {
-                let span = first_words(&subject.query.source, *index);
-                out.push(finding(span, &subject.query.text(span).to_ascii_uppercase()));
+                let (source, sql) = (&subject.query.source, &subject.query.sql);
+                let words = first_words(sql, *index);
+                let verb = sql[words.start..words.end].to_ascii_uppercase();
+                // What the statement came wrapped in is not part of it.
+                let span = source.find(sql).map(|at| Span::new(at + words.start, at + words.end));
+                out.push(finding(span.unwrap_or(whole(source)), &verb));
             }
             Hazard::Writes(verb, place) => {
                 let span = Some(subject.query.span(*place)).filter(|s| s.end > s.start);
@@ -42,9 +46,9 @@ fn finding(span: Span, verb: &str) -> Finding {
 }
 
 /// The first word of a statement, and the second where it says what is created, altered or dropped.
-fn first_words(source: &str, index: usize) -> Span {
-    let start = statement_starts(source).get(index).copied().unwrap_or(0);
-    let text = &source[start..];
+fn first_words(sql: &str, index: usize) -> Span {
+    let start = statement_starts(sql).get(index).copied().unwrap_or(0);
+    let text = &sql[start..];
     let word = |from: usize| {
         let rest = &text[from..];
         let begin = from + (rest.len() - rest.trim_start().len());

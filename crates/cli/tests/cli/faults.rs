@@ -1,0 +1,6 @@
+//! What happens to the real command when its disk is full or cannot be written, when it is killed, and when it is told to end.
+
+#[cfg(target_os = "linux")]
+mod disk;
+mod kills;
+mod term;

@@ -1,0 +1,119 @@
+//! A server that is told to end while many ask.
+
+use std::collections::{HashMap, HashSet};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::Place;
+use crate::audit::{Reply, post, start};
+use crate::server::Server;
+
+const CLIENTS: usize = 32;
+
+/// What came of all requests of one round.
+#[derive(Default)]
+struct Heard {
+    answered: Vec<String>,
+    refused: Vec<String>,
+    /// Nobody took them: the server listened no longer.
+    untaken: Vec<String>,
+    half: Vec<String>,
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "how much was tried is part of the result")]
+fn l11_a_server_that_is_told_to_end_answers_all_that_it_has_taken() {
+    let rounds = std::env::var("QUERYMEND_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(3);
+    let place = Place::with_demo();
+    place.alone("");
+    place.file(
+        "querymend.yaml",
+        "providers: providers.toml\nmodels: models.toml\nserver: {limits: {per_minute: 0, concurrent: 64}}\ntrace: {keep: 0}\nmemory: {enabled: false}\n",
+    );
+    let model = Server::saying(&["SELECT id FROM products WHERE category = 'Electronics'"]);
+    let mut all = Heard::default();
+    for round in 0..rounds {
+        let (mut child, address) = start(&place, &model.model);
+        let (heard, answers) = (Arc::new(Mutex::new(Heard::default())), Arc::new(AtomicUsize::new(0)));
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let (address, heard, answers) = (address.clone(), Arc::clone(&heard), Arc::clone(&answers));
+                std::thread::spawn(move || {
+                    for number in 0.. {
+                        let id = format!("r{round}-{client}-{number}");
+                        let (path, body) = match number % 3 {
+                            0 => ("/v1/run", json!({"sql": format!("SELECT {number} AS n FROM products LIMIT 1")})),
+                            1 => ("/v1/ask", json!({"question": "Which electronics are there?"})),
+                            _ => ("/v1/check", json!({"sql": "SELECT nmae FROM products"})),
+                        };
+                        let reply = post(&address, path, &id, &body);
+                        let mut heard = heard.lock().unwrap();
+                        match reply {
+                            Reply::Whole(200, _) => {
+                                answers.fetch_add(1, Ordering::Relaxed);
+                                // Only looking at a text is nothing that an audit is about.
+                                if path != "/v1/check" {
+                                    heard.answered.push(id);
+                                }
+                            }
+                            Reply::Whole(503 | 429, body) => {
+                                let problem: Value = serde_json::from_str(&body).unwrap();
+                                assert!(problem.to_string().len() > 20, "{body}");
+                                heard.refused.push(id);
+                            }
+                            Reply::Nothing => {
+                                heard.untaken.push(id);
+                                return;
+                            }
+                            other => {
+                                heard.half.push(format!("{id}: {other:?}"));
+                                return;
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        while answers.load(Ordering::Relaxed) < 2 * CLIENTS {
+            assert!(child.try_wait().unwrap().is_none(), "the server is gone before it was told to end");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+        assert!(told.success());
+        let ended = child.wait().unwrap();
+        clients.into_iter().for_each(|client| client.join().unwrap());
+        assert_eq!(ended.code(), Some(0), "round {round}");
+        let heard = std::mem::take(&mut *heard.lock().unwrap());
+        all.answered.extend(heard.answered);
+        all.refused.extend(heard.refused);
+        all.half.extend(heard.half);
+        all.untaken.extend(heard.untaken);
+    }
+    assert!(all.half.is_empty(), "{:?}", all.half);
+    let mut ends: HashMap<String, usize> = HashMap::new();
+    for line in std::fs::read_to_string(place.path("audit.jsonl")).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        if line["action"] == "run" || line["action"] == "ask" {
+            *ends.entry(line["request_id"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+    }
+    let answered: HashSet<&String> = all.answered.iter().collect();
+    assert!(ends.values().all(|count| *count == 1), "{ends:?}");
+    let written: HashSet<&String> = ends.keys().collect();
+    let lost: Vec<&&String> = answered.difference(&written).collect();
+    assert!(lost.is_empty(), "answered, and not in the log: {lost:?}");
+    // What was refused on the way may be in the log, as what it was; what nobody heard of must not have been done.
+    let unheard: Vec<&String> = all.untaken.iter().filter(|id| written.contains(id)).collect();
+    assert!(unheard.is_empty(), "in the log, and nobody was told: {unheard:?}");
+    eprintln!(
+        "SIGTERM {rounds} times under {CLIENTS} clients: {} answered, {} lines, {} refused, {} not taken, 0 half",
+        answered.len(),
+        written.len(),
+        all.refused.len(),
+        all.untaken.len()
+    );
+}

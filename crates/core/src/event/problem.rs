@@ -1,0 +1,98 @@
+//! Why there is no answer, in a form that protocols can map.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why there is no answer, in a form that protocols can map.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// The kind.
+    pub code: ProblemCode,
+    /// For people.
+    pub message: String,
+    /// What can be done about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// When to try again, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_s: Option<u64>,
+}
+
+impl Problem {
+    /// One of a kind, with nothing to be said about what can be done.
+    pub fn new(code: ProblemCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None, retry_after_s: None }
+    }
+
+    /// With what can be done about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// The kinds of failure that clients tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum ProblemCode {
+    MaxRetriesExceeded,
+    CircuitBreakerOpen,
+    PreflightValidationFailed,
+    PermissionDeniedNotRetryable,
+    BudgetExceeded,
+    ModelUnavailable,
+    DatabaseUnavailable,
+    Cancelled,
+    BadRequest,
+    Unauthenticated,
+    Forbidden,
+    NotFound,
+    Conflict,
+    TooLarge,
+    TooManyRequests,
+    Unavailable,
+    Internal,
+}
+
+impl ProblemCode {
+    /// The HTTP status that says it.
+    pub fn http_status(self) -> u16 {
+        match self {
+            ProblemCode::MaxRetriesExceeded | ProblemCode::BudgetExceeded | ProblemCode::Internal => 500,
+            ProblemCode::CircuitBreakerOpen
+            | ProblemCode::ModelUnavailable
+            | ProblemCode::DatabaseUnavailable
+            | ProblemCode::Unavailable => 503,
+            ProblemCode::PreflightValidationFailed | ProblemCode::BadRequest => 400,
+            ProblemCode::Unauthenticated => 401,
+            ProblemCode::PermissionDeniedNotRetryable | ProblemCode::Forbidden => 403,
+            ProblemCode::NotFound => 404,
+            ProblemCode::Conflict => 409,
+            ProblemCode::TooLarge => 413,
+            ProblemCode::TooManyRequests => 429,
+            // The client is gone: nobody reads it, but logs do.
+            ProblemCode::Cancelled => 499,
+        }
+    }
+
+    /// The gRPC status that says it.
+    pub fn grpc_status(self) -> &'static str {
+        match self {
+            ProblemCode::MaxRetriesExceeded => "FAILED_PRECONDITION",
+            ProblemCode::BudgetExceeded | ProblemCode::TooManyRequests | ProblemCode::TooLarge => "RESOURCE_EXHAUSTED",
+            ProblemCode::Unauthenticated => "UNAUTHENTICATED",
+            ProblemCode::NotFound => "NOT_FOUND",
+            ProblemCode::Conflict => "ABORTED",
+            ProblemCode::Internal => "INTERNAL",
+            ProblemCode::CircuitBreakerOpen
+            | ProblemCode::ModelUnavailable
+            | ProblemCode::DatabaseUnavailable
+            | ProblemCode::Unavailable => "UNAVAILABLE",
+            ProblemCode::PreflightValidationFailed | ProblemCode::BadRequest => "INVALID_ARGUMENT",
+            ProblemCode::PermissionDeniedNotRetryable | ProblemCode::Forbidden => "PERMISSION_DENIED",
+            ProblemCode::Cancelled => "CANCELLED",
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Past runs, kept, read and let go of by sixty-four threads at once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use querymend::{Event, Stage, Traces};
+
+use crate::watchdog::{THREADS, together, watched};
+
+/// Runs that each thread keeps.
+const EACH: usize = 25;
+/// Runs that the folder keeps.
+const KEPT: usize = 100;
+
+/// Ids sort by time, and so do these.
+fn id(number: usize) -> String {
+    format!("{number:08x}-0000-7000-8000-000000000000")
+}
+
+#[test]
+fn l12_the_newest_runs_are_kept_whole_and_reading_never_fails() {
+    watched("past runs", || {
+        let folder = tempfile::tempdir().unwrap();
+        let traces = Traces::new(folder.path().join("runs"), KEPT);
+        let run: Vec<Event> = (1..=9).map(|attempt| Event::Stage { stage: Stage::Generation, attempt }).collect();
+        let read = AtomicUsize::new(0);
+        together(|thread| {
+            for n in 0..EACH {
+                traces.save(&id(n * THREADS + thread), &run).unwrap();
+                // One that another thread lets go of in this moment is not there any more, and that is all.
+                for known in traces.ids().unwrap().iter().take(3) {
+                    if let Some(events) = traces.read(known).unwrap() {
+                        assert_eq!(events.len(), run.len(), "a run is there as a whole or not at all");
+                        read.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }
+        });
+        // Each thread leaves its own newest run, also where others have kept newer ones by then.
+        traces.prune().unwrap();
+        let newest: Vec<String> = (THREADS * EACH - KEPT..THREADS * EACH).map(id).collect();
+        assert_eq!(traces.ids().unwrap(), newest);
+        assert!(newest.iter().all(|id| traces.exactly(id).unwrap().is_some_and(|events| events.len() == run.len())));
+        assert_eq!(std::fs::read_dir(folder.path().join("runs")).unwrap().count(), KEPT, "nothing is left beside them");
+        println!("{} runs kept, {} read meanwhile", THREADS * EACH, read.into_inner());
+    });
+}
