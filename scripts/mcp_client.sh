@@ -14,22 +14,8 @@ source "$(dirname "$0")/servers.sh"
 VERSION=2.3.0
 
 fetch() {
-  local home=$CACHE/mcp-client-$VERSION
-  # A virtual environment knows where it lies, and cannot be moved. The word that it is complete comes last instead.
-  if [ ! -e "$home/complete" ]; then
-    echo "fetching mcp $VERSION" >&2
-    mkdir -p "$CACHE"
-    exec 9> "$home.lock"
-    flock 9
-    if [ ! -e "$home/complete" ]; then
-      rm -rf "$home"
-      python3 -m venv "$home" >&2 || fail "python3 cannot make a virtual environment" "install the package python3-venv"
-      "$home/bin/python" -m pip install --quiet --disable-pip-version-check "mcp==$VERSION" >&2 \
-        || fail "pip cannot install mcp $VERSION" "is a Python package index reachable? It needs Python 3.10 or later"
-      touch "$home/complete"
-    fi
-  fi
-  echo "$home/bin/python"
+  local programs; programs=$(environment mcp $VERSION)
+  echo "$programs/python"
 }
 
 case ${1:-} in

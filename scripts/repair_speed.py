@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """How long one repair takes, without a database to ask: median and 95th percentile over the failing predictions on SQLite.
 
-    cargo build --release && python3 scripts/repair_speed.py
+    cargo build --release --bin querymend && python3 scripts/repair_speed.py
+
+The predictions are in ../shared/data beside the checkout (or QUERYMEND_DATA, its path); where there are none, the queries of
+crates/cli/benches are mended, of which half need it.
 
 One `querymend fix --batch` runs all the while; a query is sent, its answer is waited for, and the best of three is kept. The
 schema is given as CREATE TABLE text, so that nothing is asked of a database. What a query costs that needs no mending (reading
@@ -10,8 +13,7 @@ the line, one review, writing the answer) is shown beside it.
 import collections, json, os, sqlite3, subprocess, sys, tempfile, time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
-DATA = os.path.join(ROOT, "..", "shared", "data")
-BINARY = os.path.join(ROOT, "target", "release", "querymend")
+DATA = os.environ.get("QUERYMEND_DATA") or os.path.join(ROOT, "..", "shared", "data")
 
 
 def schema(path, folder):
@@ -35,31 +37,47 @@ def asked(fix, item):
     return best, json.loads(answer)["status"]
 
 
-def main():
-    for need in (DATA, BINARY):
-        if not os.path.exists(need):
-            sys.exit(f"{os.path.relpath(need, ROOT)} is not there: nothing was measured")
+def broken(folder):
+    """What is to be mended: its database's name, its text, the file of its tables, its question."""
+    if not os.path.isdir(DATA):
+        tables = os.path.join(ROOT, "crates", "sql", "tests", "pages", "shop.sql")
+        with open(os.path.join(ROOT, "crates", "cli", "benches", "queries.jsonl")) as f:
+            return [("shop", json.loads(line)["sql"], tables, None) for line in f]
     with open(os.path.join(DATA, "predictions", "failures_sqlite.jsonl")) as f:
-        rows = [json.loads(l) for l in f]
-    times, schemas = collections.defaultdict(list), {}
+        rows = [json.loads(line) for line in f]
+    paths = {row["db_id"]: os.path.abspath(os.path.join(DATA, row["db"])) for row in rows}
+    schemas = {name: schema(path, folder) for name, path in paths.items()}
+    return [(row["db_id"], row["pred"], schemas[row["db_id"]], row["question"]) for row in rows]
+
+
+def measure(binary):
+    """The times of repairs in seconds, in order: all of them, those of each database, and of a query that needs no mending."""
+    times = collections.defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
-        fix = subprocess.Popen([BINARY, "fix", "--batch", "-", "--root", "/"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for row in rows:
-            path = os.path.abspath(os.path.join(DATA, row["db"]))
-            if path not in schemas:
-                schemas[path] = schema(path, folder)
-            line = lambda sql: json.dumps({"id": 1, "sql": sql, "schema": schemas[path], "dialect": "sqlite", "question": row["question"]}) + "\n"
-            took, status = asked(fix, line(row["pred"]))
-            for key in ("all", row["db_id"]):
+        fix = subprocess.Popen([binary, "fix", "--batch", "-", "--root", "/"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for name, text, tables, question in broken(folder):
+            line = lambda sql: json.dumps({"id": 1, "sql": sql, "schema": tables, "dialect": "sqlite", "question": question}) + "\n"
+            took, _ = asked(fix, line(text))
+            for key in ("all", name):
                 times[key].append(took)
             times["nothing to mend"].append(asked(fix, line("SELECT 1"))[0])
         fix.stdin.close()
         fix.wait()
+    return {key: sorted(of) for key, of in times.items()}
+
+
+def at(times, share):
+    """In milliseconds."""
+    return 1000 * times[min(len(times) - 1, int(len(times) * share))]
+
+
+def main():
+    binary = os.path.join(os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target"), "release", "querymend")
+    if not os.path.exists(binary):
+        sys.exit("there is no release build: nothing was measured")
     print("| database | queries | median | p95 | longest |\n|---|---|---|---|---|")
-    for key, t in sorted(times.items(), key=lambda x: -len(x[1])):
-        t.sort()
-        ms = lambda share: 1000 * t[min(len(t) - 1, int(len(t) * share))]
-        print(f"| {key} | {len(t)} | {ms(0.5):.2f} ms | {ms(0.95):.2f} ms | {ms(1):.2f} ms |")
+    for key, times in sorted(measure(binary).items(), key=lambda one: -len(one[1])):
+        print(f"| {key} | {len(times)} | {at(times, 0.5):.2f} ms | {at(times, 0.95):.2f} ms | {at(times, 1):.2f} ms |")
 
 
 if __name__ == "__main__":

@@ -12,22 +12,8 @@ source "$(dirname "$0")/servers.sh"
 VERSION=4.32.5
 
 fetch() {
-  local home=$CACHE/schemathesis-$VERSION
-  # A virtual environment knows where it lies, and cannot be moved. The word that it is complete comes last instead.
-  if [ ! -e "$home/complete" ]; then
-    echo "fetching schemathesis $VERSION" >&2
-    mkdir -p "$CACHE"
-    exec 9> "$home.lock"
-    flock 9
-    if [ ! -e "$home/complete" ]; then
-      rm -rf "$home"
-      python3 -m venv "$home" >&2 || fail "python3 cannot make a virtual environment" "install the package python3-venv"
-      "$home/bin/python" -m pip install --quiet --disable-pip-version-check "schemathesis==$VERSION" >&2 \
-        || fail "pip cannot install schemathesis $VERSION" "is a Python package index reachable?"
-      touch "$home/complete"
-    fi
-  fi
-  echo "$home/bin/schemathesis"
+  local programs; programs=$(environment schemathesis $VERSION)
+  echo "$programs/schemathesis"
 }
 
 run() { # url

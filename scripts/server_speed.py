@@ -103,36 +103,42 @@ async def streams(pid, count):
     return sum(done), max(0, most - before) / count
 
 
-def main():
-    build = ["cargo", "build", "--release", "--workspace", "--example", "instant"]
-    subprocess.run(build, cwd=ROOT, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    ours = subprocess.Popen([target / "release/examples/instant", str(OURS), str(HELLO)], stdout=subprocess.DEVNULL)
+def measure(instant, querymend):
+    """Requests a second, p99 and how many were not answered with 2xx, of hello, ours and the peer; streams that ended, kB of each."""
+    ours = subprocess.Popen([instant, str(OURS), str(HELLO)], stdout=subprocess.DEVNULL)
     theirs = None
     try:
         wait_for(OURS)
         body = {"question": "Which electronics are there, at what price?"}
         wrk(f"http://127.0.0.1:{OURS}", body, "/v1/ask")
-        print("| server | requests a second | p99 | not 2xx |\n|---|---|---|---|")
-        hello = wrk(f"http://127.0.0.1:{HELLO}")
-        print(f"| axum, hello | {hello[0]:,.0f} | {hello[1]} | {hello[2]} |", flush=True)
-        mine = wrk(f"http://127.0.0.1:{OURS}", body, "/v1/ask")
-        print(f"| Querymend, /v1/ask with one correction | {mine[0]:,.0f} | {mine[1]} | {mine[2]} |", flush=True)
-        ended, kilobytes = asyncio.run(streams(ours.pid, 1000))
+        figures = {"hello": wrk(f"http://127.0.0.1:{HELLO}"), "ours": wrk(f"http://127.0.0.1:{OURS}", body, "/v1/ask")}
+        figures["streams"] = asyncio.run(streams(ours.pid, 1000))
         with tempfile.TemporaryDirectory() as folder:
             shop = os.path.join(folder, "shop.db")
-            binary = target / "release/querymend"
-            subprocess.run([binary, "demo", shop], check=True, capture_output=True)
+            subprocess.run([querymend, "demo", shop], check=True, capture_output=True)
             theirs = subprocess.Popen([sys.executable, "-m", "uvicorn", "--factory", "server_speed:app", "--port", str(THEIRS), "--log-level", "error"], cwd=ROOT / "scripts", env={**os.environ, "SHOP": shop})
             wait_for(THEIRS)
-            peer = wrk(f"http://127.0.0.1:{THEIRS}", body, "/v1/ask")
-            print(f"| FastAPI with LangGraph, the same | {peer[0]:,.0f} | {peer[1]} | {peer[2]} |")
-        print(f"\nQuerymend takes {mine[0] / peer[0]:.0f} times as many as FastAPI with LangGraph, and {100 * mine[0] / hello[0]:.0f} % of hello.")
-        print(f"1,000 streams at once: {ended} ended with their answer, {kilobytes:.0f} kB of memory each at most.")
+            figures["peer"] = wrk(f"http://127.0.0.1:{THEIRS}", body, "/v1/ask")
+        return figures
     finally:
         for process in (ours, theirs):
             if process:
                 process.terminate()
+                process.wait(30)
+
+
+def main():
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    subprocess.run(["cargo", "build", "--release", "--workspace", "--example", "instant", "--bin", "querymend"], cwd=ROOT, check=True)
+    figures = measure(target / "release/examples/instant", target / "release/querymend")
+    print("| server | requests a second | p99 | not 2xx |\n|---|---|---|---|")
+    for name, which in (("axum, hello", "hello"), ("Querymend, /v1/ask with one correction", "ours"), ("FastAPI with LangGraph, the same", "peer")):
+        rate, tail, bad = figures[which]
+        print(f"| {name} | {rate:,.0f} | {tail} | {bad} |")
+    (mine, *_), (hello, *_), (peer, *_) = figures["ours"], figures["hello"], figures["peer"]
+    print(f"\nQuerymend takes {mine / peer:.0f} times as many as FastAPI with LangGraph, and {100 * mine / hello:.0f} % of hello.")
+    ended, kilobytes = figures["streams"]
+    print(f"1,000 streams at once: {ended} ended with their answer, {kilobytes:.0f} kB of memory each at most.")
 
 
 if __name__ == "__main__":

