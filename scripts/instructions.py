@@ -36,7 +36,7 @@ DRAFT = "SELECT id, price FROM products WHERE category = 'Electronics'"
 def valgrind():
     """Where valgrind is; installed by name where it is not there and this user may do that."""
     if not shutil.which("valgrind") and shutil.which("apt-get") and os.geteuid() == 0:
-        install = ["apt-get", "install", "-y", "-q", "valgrind"]
+        install = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "install", "-y", "-q", "valgrind"]
         if subprocess.run(install, stdout=subprocess.DEVNULL, check=False).returncode:
             subprocess.run(["apt-get", "update", "-q"], stdout=subprocess.DEVNULL, check=False)
             subprocess.run(install, stdout=subprocess.DEVNULL, check=False)

@@ -52,11 +52,15 @@ pub enum Reply {
 
 /// Sends a request on a connection of its own.
 pub fn post(address: &str, path: &str, id: &str, body: &Value) -> Reply {
+    send(address, &format!("POST {path}"), &format!("x-request-id: {id}"), &body.to_string())
+}
+
+/// The same with any method and header.
+pub fn send(address: &str, what: &str, header: &str, body: &str) -> Reply {
     let Ok(mut stream) = TcpStream::connect(address) else { return Reply::Nothing };
     stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
-    let body = body.to_string();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-request-id: {id}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "{what} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{header}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     let mut answer = Vec::new();

@@ -1,0 +1,126 @@
+//! A server whose clock on the wall jumps by years, forwards and back, while it is used.
+
+use std::process::{Child, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jsonwebtoken::{EncodingKey, Header};
+use serde_json::{Value, json};
+
+use crate::Place;
+use crate::audit::{Reply, listening, send};
+use crate::server::Server;
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef-of-a-test";
+const DAY: i64 = 86_400;
+/// How far the clock is off, in seconds, one after the other.
+const JUMPS: &[i64] = &[0, 400 * DAY, -400 * DAY, -20_000 * DAY, 3_600, 0];
+
+/// A server whose clock is moved by a library in front of the system's; the steady clock stays as it is.
+struct Moved<'a> {
+    place: &'a Place,
+    child: Child,
+    address: String,
+    answered: usize,
+}
+
+impl Moved<'_> {
+    fn jump(&self, seconds: i64) {
+        self.place.file("clock", format!("{seconds:+}\n"));
+    }
+
+    /// What a user whose token ends at this moment hears.
+    fn hear(&mut self, user: &str, ends: i64, what: &str, body: &Value) -> (u16, Value) {
+        let claims = json!({"sub": user, "aud": "querymend", "exp": ends});
+        let key = EncodingKey::from_secret(SECRET.as_bytes());
+        let token = jsonwebtoken::encode(&Header::default(), &claims, &key).unwrap();
+        match send(&self.address, what, &format!("authorization: Bearer {token}"), &body.to_string()) {
+            Reply::Whole(status, body) => {
+                self.answered += usize::from(status == 200 && (what.contains("/run") || what.contains("/ask")));
+                (status, serde_json::from_str(&body).unwrap_or_default())
+            }
+            other => panic!("{what}: {other:?}"),
+        }
+    }
+}
+
+impl Drop for Moved<'_> {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn begin<'a>(place: &'a Place, library: &str, model: &str) -> Moved<'a> {
+    place.file("clock", "+0\n");
+    let arguments = ["serve", "--db", "shop.db", "--bind", "127.0.0.1:0", "--audit", "audit.jsonl", "--model", model];
+    let mut command = place.command(&arguments);
+    command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", place.path("clock"));
+    command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("NO_FAKE_STAT", "1");
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let address = listening(&mut child);
+    Moved { place, child, address, answered: 0 }
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "that it is left out must be seen")]
+fn l11_a_clock_that_jumps_loses_nothing_and_lets_nobody_in() {
+    let Ok(library) = std::env::var("QUERYMEND_FAKETIME") else {
+        eprintln!("skipped: QUERYMEND_FAKETIME names no libfaketime; scripts/faketime.sh fetch does");
+        return;
+    };
+    let place = Place::with_demo();
+    place.alone("");
+    place.file("secret", SECRET);
+    place.file(
+        "querymend.yaml",
+        "providers: providers.toml\nmodels: models.toml\nserver: {limits: {per_minute: 40}, sign_in: {jwt: {algorithm: HS256, key_file: secret, audience: querymend}}}\n",
+    );
+    let model = Server::saying(&["SELECT id FROM products WHERE category = 'Electronics'"]);
+    let mut server = begin(&place, &library, &model.model);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+    let here = now + 600;
+
+    // What is begun before the first jump must outlast all of them.
+    let (status, talk) = server.hear("ann", here, "POST /v1/sessions", &json!({}));
+    assert!(status < 300, "{status} {talk}");
+    let talk = talk["id"].as_str().unwrap().to_owned();
+    let all = json!({"sql": "SELECT id FROM products ORDER BY id"});
+    let (status, page) = server.hear("ann", here, "POST /v1/run?page_size=2", &all);
+    assert_eq!(status, 200, "{page}");
+    let mut cursor = page["cursor"].as_str().unwrap().to_owned();
+    // One user has asked as often as may be.
+    let often = |server: &mut Moved<'_>, ends| server.hear("bob", ends, "POST /v1/run", &json!({"sql": "SELECT 1"}));
+    let refused = (0..60).map(|_| often(&mut server, here)).find(|(status, _)| *status != 200).unwrap();
+    assert_eq!(refused.0, 429, "{}", refused.1);
+
+    for (number, jump) in JUMPS.iter().enumerate() {
+        server.jump(*jump);
+        // Tokens go by the clock on the wall, and must: one that ended a day ago by that clock lets nobody in.
+        let ends = now + jump + 600;
+        for path in ["POST /v1/run", "POST /v1/ask"] {
+            let (status, body) =
+                server.hear("ann", now + jump - DAY, path, &json!({"sql": "SELECT 1", "question": "?"}));
+            assert_eq!(status, 401, "a jump of {jump}: {body}");
+        }
+        let question = json!({"question": "Which electronics are there?", "session_id": talk});
+        let (status, answer) = server.hear("ann", ends, "POST /v1/ask", &question);
+        assert_eq!(status, 200, "a jump of {jump}: {answer}");
+        let (status, trace) =
+            server.hear("ann", ends, &format!("GET /v1/traces/{}", answer["trace_id"].as_str().unwrap()), &json!({}));
+        assert_eq!(status, 200, "a jump of {jump}: {trace}");
+        let (status, kept) = server.hear("ann", ends, &format!("GET /v1/sessions/{talk}"), &json!({}));
+        assert_eq!(status, 200, "a jump of {jump}: {kept}");
+        assert_eq!(kept["turns"].as_array().unwrap().len(), number + 1, "a jump of {jump}: {kept}");
+        let (status, page) = server.hear("ann", ends, &format!("GET /v1/results/{cursor}"), &json!({}));
+        assert_eq!((status, page["rows"].as_array().map(Vec::len)), (200, Some(2)), "a jump of {jump}: {page}");
+        page["cursor"].as_str().unwrap().clone_into(&mut cursor);
+        // Nobody gets more requests because a minute seems to have passed.
+        let (status, body) = often(&mut server, ends);
+        assert_eq!(status, 429, "a jump of {jump}: {body}");
+    }
+    let lines = std::fs::read_to_string(place.path("audit.jsonl")).unwrap();
+    let ends = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let ends =
+        ends.filter(|line| line["outcome"] == "answered" || (line["outcome"] == "ran" && line["action"] == "run"));
+    assert_eq!(ends.count(), server.answered, "{lines}");
+}
