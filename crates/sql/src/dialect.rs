@@ -3,10 +3,12 @@
 //! A dialect holds tables, not logic: rules and the resolver ask these fields and never a dialect's name.
 
 mod datafusion;
+mod date_format;
 mod errors;
 mod feature;
 mod functions;
 mod hive;
+pub(crate) mod meaning;
 mod mysql;
 pub(crate) mod phrase;
 mod postgres;
@@ -15,6 +17,7 @@ mod spark;
 mod sqlite;
 mod sqlite_grammar;
 mod trino;
+mod unit;
 mod words;
 
 use std::sync::LazyLock;
@@ -31,6 +34,7 @@ pub use self::presto::PRESTO;
 pub use self::spark::SPARK;
 pub use self::sqlite::SQLITE;
 pub use self::trino::TRINO;
+pub use self::unit::{Part, Unit};
 pub use self::words::WordList;
 
 /// All dialects, in the order in which they are listed to users.
@@ -97,6 +101,17 @@ pub enum ZeroDivision {
     Error,
     /// The result is NULL.
     Null,
+}
+
+/// Which spans of time can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntervalSyntax {
+    /// `INTERVAL '7 days'`
+    pub words: bool,
+    /// `INTERVAL '7' DAY`
+    pub quoted: bool,
+    /// `INTERVAL 7 DAY`
+    pub bare: bool,
 }
 
 /// How many rows are asked for.
@@ -175,12 +190,16 @@ pub struct Dialect {
     pub like_ignores_case: bool,
     /// How rows are limited.
     pub limit: LimitSyntax,
+    /// How spans of time are written.
+    pub interval: IntervalSyntax,
     /// How text is joined.
     pub concat: Concatenation,
     /// Columns each stored table has without saying so.
     pub hidden_columns: &'static [&'static str],
     /// Schemas (or name prefixes) of the system's own tables, known without being listed.
     pub system_schemas: &'static [&'static str],
+    /// What may stand before a table that is listed without a schema; whatever there is if this is empty.
+    pub only_schemas: &'static [&'static str],
     /// The system's own tables and virtual tables by name.
     pub system_tables: &'static [&'static str],
     /// System tables that hold secrets; never read.
@@ -197,6 +216,8 @@ pub struct Dialect {
     pub functions: &'static LazyLock<FunctionTable>,
     /// How it says what other dialects call by other names.
     pub says: &'static [(Phrase, &'static str)],
+    /// Forms that it takes of functions which dialects use differently: name and form, as in the list of all of them.
+    pub forms: &'static [(&'static str, &'static str)],
     /// Users can add functions of their own, so an unknown one is only suspicious.
     pub user_functions: bool,
     /// Words that cannot be names without quotes.

@@ -5,6 +5,7 @@
 
 mod asking;
 mod kinds;
+mod phrases;
 mod subjects;
 mod trouble;
 

@@ -6,6 +6,8 @@
 pub enum Feature {
     DoubleColonCast,
     TryCast,
+    /// `CAST(x AS DATE)`, and of times.
+    CastToDate,
     ILike,
     SimilarTo,
     RLike,
@@ -14,6 +16,8 @@ pub enum Feature {
     AnyAll,
     Extract,
     Interval,
+    /// `CURRENT_DATE()`.
+    CalledKeyword,
     TypedLiteral,
     AtTimeZone,
     ArrayLiteral,
@@ -51,6 +55,9 @@ impl Feature {
         match self {
             Feature::DoubleColonCast => ("x::type", "CAST(x AS type)"),
             Feature::TryCast => ("TRY_CAST", "CAST(x AS type)"),
+            Feature::CastToDate => {
+                ("CAST to a date or time", "date(x), datetime(x) or time(x): CAST makes a number of it")
+            }
             Feature::ILike => ("ILIKE", "LOWER(x) LIKE LOWER(pattern)"),
             Feature::SimilarTo => ("SIMILAR TO", "LIKE"),
             Feature::RLike => ("RLIKE", "LIKE"),
@@ -59,6 +66,7 @@ impl Feature {
             Feature::AnyAll => ("ANY (…) / ALL (…)", "IN (…), or compare with MIN or MAX"),
             Feature::Extract => ("EXTRACT(part FROM x)", "the dialect's own date functions"),
             Feature::Interval => ("INTERVAL", "the dialect's own date functions"),
+            Feature::CalledKeyword => ("parentheses behind CURRENT_DATE", "CURRENT_DATE alone"),
             Feature::TypedLiteral => ("DATE '…'", "a plain literal"),
             Feature::AtTimeZone => ("AT TIME ZONE", "the dialect's own date functions"),
             Feature::ArrayLiteral => ("ARRAY[…]", "a list, or the dialect's own array function"),

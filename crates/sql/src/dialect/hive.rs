@@ -16,7 +16,7 @@ use super::{AliasUse, Dialect, Feature, FunctionTable, LimitSyntax, SPARK, WordL
 static FUNCTIONS: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::parse(include_str!("functions/hive.tsv")));
 static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/hive.txt")));
 
-derive_dialect!(HiveGrammar, DatabricksDialect, preserve_type_id = true, overrides = { supports_limit_comma = true });
+derive_dialect!(HiveGrammar, DatabricksDialect, preserve_type_id = true, overrides = { supports_limit_comma = true, require_interval_qualifier = false });
 
 /// Hive 3 and 4.
 pub static HIVE: Dialect = Dialect {
@@ -47,6 +47,7 @@ pub static HIVE: Dialect = Dialect {
         Feature::Filter,
     ],
     functions: &FUNCTIONS,
+    forms: &[("date_add", "0 1"), ("date_sub", "0 1"), ("date_format", "0 fj")],
     reserved: &RESERVED,
     errors: errors::HIVE,
     notes: "Names that need quotes take backticks; text is in single quotes. GROUP BY takes expressions, not aliases. Dates: \

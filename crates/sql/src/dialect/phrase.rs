@@ -1,21 +1,47 @@
-//! What functions mean, whatever they are called, and how each dialect says it.
+//! What can be said in every dialect, each time in its own words.
+
+use super::Dialect;
+use super::date_format::{Style, write};
+use super::unit::{Part, Unit};
 
 /// Something that every dialect can say in its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Phrase {
-    Year,
-    Month,
-    Day,
-    Hour,
-    /// Days from the second to the first.
-    DaysBetween,
+    /// A number read off a date.
+    Part(Part),
+    /// A date cut back to where its unit begins.
+    Truncate(Unit),
+    /// A date, and how many units later: a number.
+    Plus(Unit),
+    /// A date, and how many units later: anything that gives a number.
+    PlusSome(Unit),
+    /// A date, and how many units earlier. Only in tables of what calls mean.
+    Minus(Unit),
+    /// How often a unit begins from the second to the first.
+    Between(Unit),
+    /// How many whole units have passed from the second to the first.
+    Full(Unit),
+    /// A date written out.
+    Format,
+    /// A date read from text that is written like that.
+    ParseDate,
+    /// Seconds since 1970 as a date.
+    FromUnix,
+    /// Year, month and day as a date.
+    MakeDate,
+    /// The last day of a date's month.
+    LastDay,
+    /// Days since noon of the first day in 4713 before Christ.
+    Julian,
     Now,
     Today,
     Left,
     Right,
     Length,
     IfNull,
+    /// The second if the first is not NULL, else the third.
+    IfNotNull,
     If,
     Greatest,
     Least,
@@ -25,10 +51,22 @@ pub enum Phrase {
     Upper,
     Lower,
     Divide,
+    /// NULL where the second is zero.
+    SafeDivide,
     Subtract,
     Multiply,
     Add,
+    Modulo,
+    Power,
     Concat,
+    /// Texts of many rows as one, with the second between them.
+    JoinTexts,
+    /// How many rows the condition holds for.
+    CountIf,
+    CountDistinct,
+    AnyValue,
+    /// The deviation of a sample.
+    Deviation,
     /// Nothing but its argument: `CALCULATE(x)`.
     Itself,
     /// Converted to that type, where CAST with its usual name is not the way.
@@ -36,96 +74,201 @@ pub enum Phrase {
     ToText,
     ToDate,
     ToTimestamp,
+    ToTime,
+    /// Converted to the type that the second names.
+    Cast,
 }
 
-/// The functions of all dialects (and of models' imagination) that mean a phrase: name, number of arguments, phrase, and which
-/// argument is the phrase's first, second and third. `0` arguments with an empty order fits any number.
-#[rustfmt::skip]
-const MEANINGS: &[(&str, usize, Phrase, &[usize])] = &[
-    ("year", 1, Phrase::Year, &[0]),
-    ("month", 1, Phrase::Month, &[0]),
-    ("day", 1, Phrase::Day, &[0]),
-    ("dayofmonth", 1, Phrase::Day, &[0]),
-    ("hour", 1, Phrase::Hour, &[0]),
-    ("datediff", 2, Phrase::DaysBetween, &[0, 1]),
-    ("now", 0, Phrase::Now, &[]),
-    ("getdate", 0, Phrase::Now, &[]),
-    ("sysdate", 0, Phrase::Now, &[]),
-    ("curdate", 0, Phrase::Today, &[]),
-    ("today", 0, Phrase::Today, &[]),
-    ("left", 2, Phrase::Left, &[0, 1]),
-    ("right", 2, Phrase::Right, &[0, 1]),
-    ("len", 1, Phrase::Length, &[0]),
-    ("char_length", 1, Phrase::Length, &[0]),
-    ("character_length", 1, Phrase::Length, &[0]),
-    ("nvl", 2, Phrase::IfNull, &[0, 1]),
-    ("isnull", 2, Phrase::IfNull, &[0, 1]),
-    ("ifnull", 2, Phrase::IfNull, &[0, 1]),
-    ("if", 3, Phrase::If, &[0, 1, 2]),
-    ("iif", 3, Phrase::If, &[0, 1, 2]),
-    ("greatest", 0, Phrase::Greatest, &[]),
-    ("least", 0, Phrase::Least, &[]),
-    ("locate", 2, Phrase::Position, &[0, 1]),
-    ("charindex", 2, Phrase::Position, &[0, 1]),
-    ("instr", 2, Phrase::Position, &[1, 0]),
-    ("strpos", 2, Phrase::Position, &[1, 0]),
-    ("mid", 3, Phrase::Substring, &[0, 1, 2]),
-    ("substring", 3, Phrase::Substring, &[0, 1, 2]),
-    ("substr", 3, Phrase::Substring, &[0, 1, 2]),
-    ("ucase", 1, Phrase::Upper, &[0]),
-    ("lcase", 1, Phrase::Lower, &[0]),
-    ("divide", 2, Phrase::Divide, &[0, 1]),
-    ("subtract", 2, Phrase::Subtract, &[0, 1]),
-    ("minus", 2, Phrase::Subtract, &[0, 1]),
-    ("multiply", 2, Phrase::Multiply, &[0, 1]),
-    ("add", 2, Phrase::Add, &[0, 1]),
-    ("concat", 0, Phrase::Concat, &[]),
-    ("calculate", 1, Phrase::Itself, &[0]),
-    ("compute", 1, Phrase::Itself, &[0]),
-];
+impl Phrase {
+    /// Whether it gives a date, and not a number or a text that is read off one.
+    pub(crate) fn gives_date(self) -> bool {
+        matches!(
+            self,
+            Phrase::Truncate(_)
+                | Phrase::Plus(_)
+                | Phrase::PlusSome(_)
+                | Phrase::FromUnix
+                | Phrase::ParseDate
+                | Phrase::MakeDate
+                | Phrase::LastDay
+                | Phrase::Now
+                | Phrase::Today
+                | Phrase::ToDate
+                | Phrase::ToTimestamp
+        )
+    }
+}
 
-/// What every dialect understands, for databases that lack a function of their own dialect.
+/// What every dialect understands, for those that have no words of their own.
 #[rustfmt::skip]
 pub(crate) const STANDARD: &[(Phrase, &str)] = &[
     (Phrase::If, "CASE WHEN {0} THEN {1} ELSE {2} END"),
+    (Phrase::IfNotNull, "CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END"),
     (Phrase::IfNull, "COALESCE({0}, {1})"),
     (Phrase::Concat, "({|})"),
     (Phrase::Itself, "({0})"),
     (Phrase::Length, "LENGTH({0})"),
     (Phrase::Substring, "SUBSTR({0}, {1}, {2})"),
+    (Phrase::CountIf, "SUM(CASE WHEN {0} THEN 1 ELSE 0 END)"),
+    (Phrase::CountDistinct, "COUNT(DISTINCT {0})"),
+    (Phrase::AnyValue, "MIN({0})"),
+    (Phrase::Modulo, "(({0}) % ({1}))"),
+    (Phrase::ToDate, "CAST({0} AS DATE)"),
+    (Phrase::ToTimestamp, "CAST({0} AS TIMESTAMP)"),
+    (Phrase::ToTime, "CAST({0} AS TIME)"),
+    (Phrase::Cast, "CAST({0} AS {1})"),
 ];
 
-/// What a call means, and its arguments in the phrase's order.
-pub(crate) fn meaning<'t>(name: &str, arguments: &[&'t str]) -> Option<(Phrase, Vec<&'t str>)> {
-    let (_, _, phrase, order) =
-        MEANINGS.iter().find(|(n, count, _, order)| *n == name && (order.is_empty() || *count == arguments.len()))?;
-    let ordered = if order.is_empty() {
-        arguments.to_vec()
-    } else {
-        order.iter().filter_map(|&i| arguments.get(i).copied()).collect()
-    };
-    Some((*phrase, ordered))
+/// A phrase with what it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) phrase: Phrase,
+    /// In the phrase's order. A format is in the letters of [`Style::Percent`].
+    pub(crate) arguments: Vec<String>,
 }
 
-/// Fills a template: `{0}` is the first argument, `{*}` all of them with commas, `{|}` all of them with `||`.
-pub(crate) fn fill(template: &str, arguments: &[&str]) -> String {
-    let mut text = template.replace("{*}", &arguments.join(", ")).replace("{|}", &arguments.join(" || "));
-    for (i, argument) in arguments.iter().enumerate() {
-        text = text.replace(&format!("{{{i}}}"), argument);
+impl Said {
+    pub(crate) fn new(phrase: Phrase, arguments: &[&str]) -> Said {
+        Said { phrase, arguments: arguments.iter().map(|&argument| argument.to_string()).collect() }
     }
-    text
+
+    /// A template filled with what it is about, where no unit matters.
+    pub(crate) fn filled(&self, template: &str) -> Option<String> {
+        fill(template, &self.arguments, Unit::Each)
+    }
+
+    /// A template as a person reads it.
+    pub(crate) fn shown(template: &str) -> String {
+        shown(template, Unit::Each)
+    }
+
+    /// It in the words of a dialect, and the words with letters in place of what it is about.
+    pub(crate) fn in_words_of(&self, dialect: &Dialect) -> Option<(String, String)> {
+        let own = |phrase: Phrase| {
+            let found = dialect.says.iter().chain(STANDARD).find(|(p, _)| *p == phrase);
+            found.map(|(_, template)| *template).filter(|t| dialect.concat.pipes || !t.contains("{|}"))
+        };
+        let (unit, general): (_, fn(Unit) -> Phrase) = match self.phrase {
+            Phrase::Truncate(unit) => (unit, Phrase::Truncate),
+            Phrase::Between(unit) => (unit, Phrase::Between),
+            Phrase::Full(unit) => (unit, Phrase::Full),
+            Phrase::Plus(unit) if number(self.arguments.get(1)?).is_some() => (unit, Phrase::Plus),
+            Phrase::Plus(unit) => (unit, Phrase::PlusSome),
+            // Text that is written as dates are everywhere needs no format.
+            Phrase::ParseDate if own(Phrase::ParseDate).is_none() => {
+                let as_usual = match self.arguments.get(1)?.as_str() {
+                    "%Y-%m-%d" => Phrase::ToDate,
+                    "%Y-%m-%d %H:%M:%S" => Phrase::ToTimestamp,
+                    _ => return None,
+                };
+                return Said::new(as_usual, &[self.arguments.first()?]).in_words_of(dialect);
+            }
+            other => {
+                let template = own(other)?;
+                return Some((fill(template, &self.arguments, Unit::Each)?, shown(template, Unit::Each)));
+            }
+        };
+        if let Some(template) = own(general(unit)).or_else(|| own(general(Unit::Each))) {
+            return Some((fill(template, &self.arguments, unit)?, shown(template, unit)));
+        }
+        let (smaller, times) = match (self.phrase, unit) {
+            (Phrase::Plus(_), Unit::Week) => (Unit::Day, 7),
+            (Phrase::Plus(_), Unit::Quarter) => (Unit::Month, 3),
+            _ => return None,
+        };
+        let (date, count) = (self.arguments.first()?, self.arguments.get(1)?);
+        let more = match number(count) {
+            Some(count) => count.checked_mul(times)?.to_string(),
+            None => format!("({count}) * {times}"),
+        };
+        Said::new(Phrase::Plus(smaller), &[date, &more]).in_words_of(dialect)
+    }
+}
+
+/// The whole number that a text is.
+pub(crate) fn number(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+/// Fills a template: `{0}` is the first argument, `{*}` all of them with commas, `{|}` all of them with `||`; `{unit}` and
+/// `{UNIT}` are the unit, `{sign}` and `{count}` the second argument as a number, `{date}` is `date` or, where the first argument
+/// has a time of day, `datetime`; `{1:template}` and the like are a format in the letters of that family, in quotes.
+fn fill(template: &str, arguments: &[String], unit: Unit) -> Option<String> {
+    let mut filled = String::new();
+    let mut rest = template;
+    while let Some(open) = rest.find('{') {
+        let close = open + rest[open..].find('}')?;
+        filled.push_str(&rest[..open]);
+        let count = || number(arguments.get(1)?);
+        let format = |style| Some(format!("'{}'", write(style, arguments.get(1)?)?));
+        filled.push_str(&match &rest[open + 1..close] {
+            "*" => arguments.join(", "),
+            "|" => arguments.join(" || "),
+            "unit" => unit.word().to_string(),
+            "UNIT" => unit.word().to_uppercase(),
+            "sign" => if count()? < 0 { "-" } else { "+" }.to_string(),
+            "count" => count()?.unsigned_abs().to_string(),
+            "date" => if has_time(arguments.first()?) { "datetime" } else { "date" }.to_string(),
+            "1:percent" => format(Style::Percent)?,
+            "1:mysql" => format(Style::MySql)?,
+            "1:template" => format(Style::Template)?,
+            "1:java" => format(Style::Java)?,
+            "1:sqlite" => format(Style::Sqlite)?,
+            place => arguments.get(place.parse::<usize>().ok()?)?.clone(),
+        });
+        rest = &rest[close + 1..];
+    }
+    filled.push_str(rest);
+    Some(filled)
+}
+
+/// Whether a date, by its words, has a time of day.
+fn has_time(date: &str) -> bool {
+    let lower = date.to_ascii_lowercase();
+    ["now", "current_timestamp", "getdate", "sysdate", "datetime", "timestamp", "unix"]
+        .iter()
+        .any(|word| lower.starts_with(word))
+        && !lower.starts_with("date(")
+        || lower.starts_with('\'') && lower.contains(':')
+}
+
+/// A template as a person reads it.
+fn shown(template: &str, unit: Unit) -> String {
+    let arguments = ["x", "y", "z"].map(str::to_string);
+    let plain = template.replace("{sign}", "+").replace("{count}", "n").replace("{date}", "date");
+    let plain = ["percent", "mysql", "template", "java", "sqlite"]
+        .iter()
+        .fold(plain, |text, family| text.replace(&format!("{{1:{family}}}"), "'…'"));
+    fill(&plain, &arguments, unit).unwrap_or(plain)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::{MYSQL, POSTGRES, SQLITE, TRINO};
+
+    fn said(dialect: &Dialect, phrase: Phrase, arguments: &[&str]) -> String {
+        Said::new(phrase, arguments).in_words_of(dialect).unwrap().0
+    }
 
     #[test]
-    fn a_call_is_said_anew() {
-        let (phrase, arguments) = meaning("instr", &["title", "'x'"]).unwrap();
-        assert_eq!(phrase, Phrase::Position);
-        assert_eq!(fill("POSITION({0} IN {1})", &arguments), "POSITION('x' IN title)");
-        assert_eq!(fill("({|})", &["a", "b", "c"]), "(a || b || c)");
-        assert!(meaning("datediff", &["DAY", "a", "b"]).is_none());
+    fn a_phrase_is_said_in_the_words_of_each() {
+        assert_eq!(said(&SQLITE, Phrase::Plus(Unit::Day), &["d", "-7"]), "date(d, '-7 days')");
+        assert_eq!(
+            said(&SQLITE, Phrase::Plus(Unit::Week), &["CURRENT_TIMESTAMP", "2"]),
+            "datetime(CURRENT_TIMESTAMP, '+14 days')"
+        );
+        assert_eq!(said(&SQLITE, Phrase::Plus(Unit::Month), &["d", "n - 1"]), "date(d, (n - 1) || ' months')");
+        assert_eq!(said(&POSTGRES, Phrase::Plus(Unit::Quarter), &["d", "-1"]), "(d - 1 * INTERVAL '3 months')");
+        assert_eq!(said(&MYSQL, Phrase::Plus(Unit::Quarter), &["d", "n"]), "(d + INTERVAL (n) QUARTER)");
+        assert_eq!(said(&TRINO, Phrase::Truncate(Unit::Month), &["d"]), "date_trunc('month', d)");
+        assert_eq!(said(&POSTGRES, Phrase::Format, &["d", "%Y-%m"]), "TO_CHAR(d, 'YYYY-MM')");
+        assert_eq!(said(&SQLITE, Phrase::Concat, &["a", "b", "c"]), "(a || b || c)");
+        assert!(Said::new(Phrase::Format, &["d", "%B"]).in_words_of(&SQLITE).is_none());
+    }
+
+    #[test]
+    fn an_argument_that_looks_like_a_place_stays_as_it_is() {
+        assert_eq!(said(&SQLITE, Phrase::IfNull, &["'{1}'", "'{0}'"]), "ifnull('{1}', '{0}')");
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use super::{
-    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, Phrase,
-    WordList, ZeroDivision, errors,
+    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, IntervalSyntax, LimitSyntax,
+    NameCase, Part, Phrase, Unit, WordList, ZeroDivision, errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> =
@@ -13,11 +13,44 @@ static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_s
 
 #[rustfmt::skip]
 static SAYS: &[(Phrase, &str)] = &[
-    (Phrase::Year, "EXTRACT(YEAR FROM {0})"),
-    (Phrase::Month, "EXTRACT(MONTH FROM {0})"),
-    (Phrase::Day, "EXTRACT(DAY FROM {0})"),
-    (Phrase::Hour, "EXTRACT(HOUR FROM {0})"),
-    (Phrase::DaysBetween, "(CAST({0} AS DATE) - CAST({1} AS DATE))"),
+    (Phrase::Part(Part::Year), "EXTRACT(YEAR FROM {0})"),
+    (Phrase::Part(Part::Quarter), "EXTRACT(QUARTER FROM {0})"),
+    (Phrase::Part(Part::Month), "EXTRACT(MONTH FROM {0})"),
+    (Phrase::Part(Part::Week), "EXTRACT(WEEK FROM {0})"),
+    (Phrase::Part(Part::Day), "EXTRACT(DAY FROM {0})"),
+    (Phrase::Part(Part::Hour), "EXTRACT(HOUR FROM {0})"),
+    (Phrase::Part(Part::Minute), "EXTRACT(MINUTE FROM {0})"),
+    (Phrase::Part(Part::Second), "EXTRACT(SECOND FROM {0})"),
+    (Phrase::Part(Part::DayOfYear), "EXTRACT(DOY FROM {0})"),
+    (Phrase::Part(Part::Sunday0), "EXTRACT(DOW FROM {0})"),
+    (Phrase::Part(Part::Sunday1), "(EXTRACT(DOW FROM {0}) + 1)"),
+    (Phrase::Part(Part::Monday0), "(EXTRACT(ISODOW FROM {0}) - 1)"),
+    (Phrase::Part(Part::Monday1), "EXTRACT(ISODOW FROM {0})"),
+    (Phrase::Part(Part::Epoch), "EXTRACT(EPOCH FROM {0})"),
+    (Phrase::Truncate(Unit::Each), "DATE_TRUNC('{unit}', {0})"),
+    (Phrase::Plus(Unit::Quarter), "({0} {sign} {count} * INTERVAL '3 months')"),
+    (Phrase::PlusSome(Unit::Quarter), "({0} + ({1}) * INTERVAL '3 months')"),
+    (Phrase::Plus(Unit::Each), "({0} {sign} INTERVAL '{count} {unit}')"),
+    (Phrase::PlusSome(Unit::Each), "({0} + ({1}) * INTERVAL '1 {unit}')"),
+    (Phrase::Between(Unit::Second), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)))"),
+    (Phrase::Between(Unit::Minute), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)) / 60)"),
+    (Phrase::Between(Unit::Hour), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)) / 3600)"),
+    (Phrase::Between(Unit::Day), "(CAST({0} AS DATE) - CAST({1} AS DATE))"),
+    (Phrase::Between(Unit::Week), "((CAST({0} AS DATE) - CAST({1} AS DATE)) / 7)"),
+    (Phrase::Between(Unit::Month), "((EXTRACT(YEAR FROM {0}) - EXTRACT(YEAR FROM {1})) * 12 + EXTRACT(MONTH FROM {0}) - EXTRACT(MONTH FROM {1}))"),
+    (Phrase::Between(Unit::Year), "(EXTRACT(YEAR FROM {0}) - EXTRACT(YEAR FROM {1}))"),
+    (Phrase::Full(Unit::Day), "EXTRACT(DAY FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP))"),
+    (Phrase::Full(Unit::Hour), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)) / 3600)"),
+    (Phrase::Full(Unit::Minute), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)) / 60)"),
+    (Phrase::Full(Unit::Second), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)))"),
+    (Phrase::Full(Unit::Month), "(EXTRACT(YEAR FROM AGE({0}, {1})) * 12 + EXTRACT(MONTH FROM AGE({0}, {1})))"),
+    (Phrase::Full(Unit::Year), "EXTRACT(YEAR FROM AGE({0}, {1}))"),
+    (Phrase::Format, "TO_CHAR({0}, {1:template})"),
+    (Phrase::ParseDate, "TO_DATE({0}, {1:template})"),
+    (Phrase::FromUnix, "TO_TIMESTAMP({0})"),
+    (Phrase::MakeDate, "MAKE_DATE({0}, {1}, {2})"),
+    (Phrase::LastDay, "CAST(DATE_TRUNC('month', {0}) + INTERVAL '1 month - 1 day' AS DATE)"),
+    (Phrase::Julian, "(EXTRACT(JULIAN FROM CAST({0} AS TIMESTAMP)) - 0.5)"),
     (Phrase::Now, "now()"),
     (Phrase::Today, "CURRENT_DATE"),
     (Phrase::Length, "length({0})"),
@@ -28,9 +61,13 @@ static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Upper, "upper({0})"),
     (Phrase::Lower, "lower({0})"),
     (Phrase::Divide, "(CAST({0} AS NUMERIC) / ({1}))"),
+    (Phrase::SafeDivide, "(CAST({0} AS NUMERIC) / NULLIF({1}, 0))"),
     (Phrase::Subtract, "(({0}) - ({1}))"),
     (Phrase::Multiply, "(({0}) * ({1}))"),
     (Phrase::Add, "(({0}) + ({1}))"),
+    (Phrase::JoinTexts, "STRING_AGG(CAST({0} AS TEXT), {1})"),
+    (Phrase::CountIf, "COUNT(*) FILTER (WHERE {0})"),
+    (Phrase::Deviation, "stddev_samp({0})"),
 ];
 
 /// PostgreSQL 14 to 18.
@@ -69,9 +106,11 @@ pub static POSTGRES: Dialect = Dialect {
     many_rows_error: true,
     like_ignores_case: false,
     limit: LimitSyntax { comma: false, offset: true, offset_first: false, fetch: true, top: false },
+    interval: IntervalSyntax { words: true, quoted: true, bare: false },
     concat: Concatenation { pipes: true, function: true },
     hidden_columns: &["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"],
     system_schemas: &["pg_catalog", "information_schema"],
+    only_schemas: &[],
     system_tables: &[],
     secret_tables: &[
         "pg_authid",
@@ -103,6 +142,7 @@ pub static POSTGRES: Dialect = Dialect {
     file_schemas: &[],
     lacks: &[
         Feature::FilterInside,
+        Feature::CalledKeyword,
         Feature::TryCast,
         Feature::RLike,
         Feature::Glob,
@@ -115,6 +155,7 @@ pub static POSTGRES: Dialect = Dialect {
     ],
     functions: &FUNCTIONS,
     says: SAYS,
+    forms: &[("date_add", "0 i"), ("to_char", "0 ft")],
     user_functions: true,
     reserved: &RESERVED,
     reserved_behind_as: true,

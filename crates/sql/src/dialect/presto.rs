@@ -9,8 +9,8 @@ use sqlparser::derive_dialect;
 use sqlparser::dialect::GenericDialect;
 
 use super::{
-    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, Phrase,
-    WordList, ZeroDivision, errors,
+    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, IntervalSyntax, LimitSyntax,
+    NameCase, Part, Phrase, Unit, WordList, ZeroDivision, errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> =
@@ -31,7 +31,33 @@ derive_dialect!(PrestoGrammar, GenericDialect, overrides = {
 
 #[rustfmt::skip]
 static SAYS: &[(Phrase, &str)] = &[
-    (Phrase::DaysBetween, "date_diff('day', {1}, {0})"),
+    (Phrase::Part(Part::Year), "year({0})"),
+    (Phrase::Part(Part::Quarter), "quarter({0})"),
+    (Phrase::Part(Part::Month), "month({0})"),
+    (Phrase::Part(Part::Week), "week({0})"),
+    (Phrase::Part(Part::Day), "day({0})"),
+    (Phrase::Part(Part::Hour), "hour({0})"),
+    (Phrase::Part(Part::Minute), "minute({0})"),
+    (Phrase::Part(Part::Second), "second({0})"),
+    (Phrase::Part(Part::DayOfYear), "day_of_year({0})"),
+    (Phrase::Part(Part::Sunday0), "(day_of_week({0}) % 7)"),
+    (Phrase::Part(Part::Sunday1), "(day_of_week({0}) % 7 + 1)"),
+    (Phrase::Part(Part::Monday0), "(day_of_week({0}) - 1)"),
+    (Phrase::Part(Part::Monday1), "day_of_week({0})"),
+    (Phrase::Part(Part::Epoch), "to_unixtime({0})"),
+    (Phrase::Truncate(Unit::Each), "date_trunc('{unit}', {0})"),
+    (Phrase::Plus(Unit::Each), "date_add('{unit}', {1}, {0})"),
+    (Phrase::PlusSome(Unit::Each), "date_add('{unit}', {1}, {0})"),
+    (Phrase::Between(Unit::Day), "date_diff('day', CAST({1} AS date), CAST({0} AS date))"),
+    (Phrase::Between(Unit::Month), "date_diff('month', date_trunc('month', {1}), date_trunc('month', {0}))"),
+    (Phrase::Between(Unit::Year), "(year({0}) - year({1}))"),
+    (Phrase::Between(Unit::Each), "date_diff('{unit}', {1}, {0})"),
+    (Phrase::Full(Unit::Each), "date_diff('{unit}', {1}, {0})"),
+    (Phrase::Format, "date_format({0}, {1:mysql})"),
+    (Phrase::ParseDate, "CAST(date_parse({0}, {1:mysql}) AS date)"),
+    (Phrase::FromUnix, "from_unixtime({0})"),
+    (Phrase::LastDay, "last_day_of_month({0})"),
+    (Phrase::Julian, "(to_unixtime(CAST({0} AS timestamp)) / 86400 + 2440587.5)"),
     (Phrase::Length, "length({0})"),
     (Phrase::IfNull, "COALESCE({0}, {1})"),
     (Phrase::If, "IF({0}, {1}, {2})"),
@@ -44,9 +70,13 @@ static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Upper, "upper({0})"),
     (Phrase::Lower, "lower({0})"),
     (Phrase::Divide, "(CAST({0} AS DOUBLE) / ({1}))"),
+    (Phrase::SafeDivide, "(CAST({0} AS DOUBLE) / NULLIF({1}, 0))"),
     (Phrase::Subtract, "(({0}) - ({1}))"),
     (Phrase::Multiply, "(({0}) * ({1}))"),
     (Phrase::Add, "(({0}) + ({1}))"),
+    (Phrase::JoinTexts, "array_join(array_agg({0}), {1})"),
+    (Phrase::CountIf, "count_if({0})"),
+    (Phrase::Deviation, "stddev({0})"),
     (Phrase::ToText, "CAST({0} AS VARCHAR)"),
 ];
 
@@ -86,9 +116,11 @@ pub static PRESTO: Dialect = Dialect {
     many_rows_error: true,
     like_ignores_case: false,
     limit: LimitSyntax { comma: false, offset: true, offset_first: true, fetch: true, top: false },
+    interval: IntervalSyntax { words: false, quoted: true, bare: false },
     concat: Concatenation { pipes: true, function: true },
     hidden_columns: &["$path", "$file_size", "$file_modified_time", "$bucket", "$partition"],
     system_schemas: &["information_schema", "system"],
+    only_schemas: &[],
     system_tables: &[],
     secret_tables: &["runtime.queries", "runtime.tasks", "metadata.*"],
     substitutes_variables: false,
@@ -96,6 +128,7 @@ pub static PRESTO: Dialect = Dialect {
     file_schemas: &[],
     lacks: &[
         Feature::FilterInside,
+        Feature::CalledKeyword,
         Feature::DoubleColonCast,
         Feature::ILike,
         Feature::SimilarTo,
@@ -113,6 +146,7 @@ pub static PRESTO: Dialect = Dialect {
     ],
     functions: &FUNCTIONS,
     says: SAYS,
+    forms: &[("date_add", "'u 1 0"), ("date_diff", "'u 1 0"), ("date_format", "0 fm")],
     user_functions: true,
     reserved: &RESERVED,
     reserved_behind_as: false,

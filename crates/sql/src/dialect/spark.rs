@@ -1,18 +1,69 @@
 //! Spark SQL: backticks, structs, lateral aliases.
 
+// The macro that derives the grammar also writes a constructor, which a static cannot call.
+#![allow(dead_code)]
+
 use std::sync::LazyLock;
 
+use sqlparser::derive_dialect;
+use sqlparser::dialect::DatabricksDialect;
+
 use super::{
-    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, LimitSyntax, NameCase, Phrase,
-    WordList, ZeroDivision, errors,
+    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, IntervalSyntax, LimitSyntax,
+    NameCase, Part, Phrase, Unit, WordList, ZeroDivision, errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::parse(include_str!("functions/spark.tsv")));
 static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/spark.txt")));
 
+// `INTERVAL '7 days'` needs no unit behind it.
+derive_dialect!(
+    SparkGrammar,
+    DatabricksDialect,
+    preserve_type_id = true,
+    overrides = { require_interval_qualifier = false }
+);
+
 #[rustfmt::skip]
 static SAYS: &[(Phrase, &str)] = &[
-    (Phrase::DaysBetween, "datediff({0}, {1})"),
+    (Phrase::Part(Part::Year), "year({0})"),
+    (Phrase::Part(Part::Quarter), "quarter({0})"),
+    (Phrase::Part(Part::Month), "month({0})"),
+    (Phrase::Part(Part::Week), "weekofyear({0})"),
+    (Phrase::Part(Part::Day), "day({0})"),
+    (Phrase::Part(Part::Hour), "hour({0})"),
+    (Phrase::Part(Part::Minute), "minute({0})"),
+    (Phrase::Part(Part::Second), "second({0})"),
+    (Phrase::Part(Part::DayOfYear), "date_format({0}, 'D')"),
+    (Phrase::Part(Part::Sunday0), "(dayofweek({0}) - 1)"),
+    (Phrase::Part(Part::Sunday1), "dayofweek({0})"),
+    (Phrase::Part(Part::Monday0), "((dayofweek({0}) + 5) % 7)"),
+    (Phrase::Part(Part::Monday1), "((dayofweek({0}) + 5) % 7 + 1)"),
+    (Phrase::Part(Part::Epoch), "unix_timestamp({0})"),
+    (Phrase::Truncate(Unit::Year), "trunc({0}, 'YEAR')"),
+    (Phrase::Truncate(Unit::Quarter), "trunc({0}, 'QUARTER')"),
+    (Phrase::Truncate(Unit::Month), "trunc({0}, 'MONTH')"),
+    (Phrase::Truncate(Unit::Week), "date_sub({0}, (dayofweek({0}) + 5) % 7)"),
+    (Phrase::Truncate(Unit::Day), "CAST({0} AS DATE)"),
+    (Phrase::Plus(Unit::Day), "date_add({0}, {1})"),
+    (Phrase::PlusSome(Unit::Day), "date_add({0}, {1})"),
+    (Phrase::Plus(Unit::Month), "add_months({0}, {1})"),
+    (Phrase::PlusSome(Unit::Month), "add_months({0}, {1})"),
+    (Phrase::Plus(Unit::Year), "({0} {sign} INTERVAL '{count}' YEAR)"),
+    (Phrase::Plus(Unit::Hour), "({0} {sign} INTERVAL '{count}' HOUR)"),
+    (Phrase::Plus(Unit::Minute), "({0} {sign} INTERVAL '{count}' MINUTE)"),
+    (Phrase::Plus(Unit::Second), "({0} {sign} INTERVAL '{count}' SECOND)"),
+    (Phrase::Between(Unit::Day), "datediff({0}, {1})"),
+    (Phrase::Between(Unit::Month), "((year({0}) - year({1})) * 12 + month({0}) - month({1}))"),
+    (Phrase::Between(Unit::Year), "(year({0}) - year({1}))"),
+    (Phrase::Full(Unit::Day), "datediff({0}, {1})"),
+    (Phrase::Full(Unit::Month), "CAST(months_between({0}, {1}) AS INT)"),
+    (Phrase::Full(Unit::Year), "CAST(months_between({0}, {1}) / 12 AS INT)"),
+    (Phrase::Format, "date_format({0}, {1:java})"),
+    (Phrase::ParseDate, "to_date({0}, {1:java})"),
+    (Phrase::FromUnix, "from_unixtime({0})"),
+    (Phrase::LastDay, "last_day({0})"),
+    (Phrase::Julian, "(unix_timestamp({0}) / 86400 + 2440587.5)"),
     (Phrase::Length, "length({0})"),
     (Phrase::IfNull, "coalesce({0}, {1})"),
     (Phrase::If, "if({0}, {1}, {2})"),
@@ -21,9 +72,12 @@ static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Position, "locate({0}, {1})"),
     (Phrase::Substring, "substr({0}, {1}, {2})"),
     (Phrase::Divide, "(({0}) / ({1}))"),
+    (Phrase::SafeDivide, "(({0}) / NULLIF({1}, 0))"),
     (Phrase::Subtract, "(({0}) - ({1}))"),
     (Phrase::Multiply, "(({0}) * ({1}))"),
     (Phrase::Add, "(({0}) + ({1}))"),
+    (Phrase::JoinTexts, "concat_ws({1}, collect_list({0}))"),
+    (Phrase::Deviation, "stddev_samp({0})"),
     (Phrase::ToText, "CAST({0} AS STRING)"),
 ];
 
@@ -32,7 +86,7 @@ pub static SPARK: Dialect = Dialect {
     name: "spark",
     title: "Spark SQL",
     other_names: &["sparksql", "spark_sql", "databricks"],
-    grammar: &sqlparser::dialect::DatabricksDialect {},
+    grammar: &SparkGrammar { dialect: DatabricksDialect {} },
     quote: '`',
     names: NameCase::Ignored,
     double_quotes: DoubleQuotes::Text,
@@ -63,9 +117,11 @@ pub static SPARK: Dialect = Dialect {
     many_rows_error: true,
     like_ignores_case: false,
     limit: LimitSyntax { comma: false, offset: true, offset_first: false, fetch: false, top: false },
+    interval: IntervalSyntax { words: true, quoted: true, bare: true },
     concat: Concatenation { pipes: true, function: true },
     hidden_columns: &["_metadata"],
     system_schemas: &["information_schema", "system", "global_temp"],
+    only_schemas: &[],
     system_tables: &[],
     secret_tables: &[],
     substitutes_variables: true,
@@ -102,6 +158,14 @@ pub static SPARK: Dialect = Dialect {
     ],
     functions: &FUNCTIONS,
     says: SAYS,
+    forms: &[
+        ("date_add", "0 1"),
+        ("date_add", "_u 1 0"),
+        ("date_sub", "0 1"),
+        ("datediff", "_u 1 0"),
+        ("date_diff", "_u 1 0"),
+        ("date_format", "0 fj"),
+    ],
     user_functions: true,
     reserved: &RESERVED,
     reserved_behind_as: false,

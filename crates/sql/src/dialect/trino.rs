@@ -14,6 +14,7 @@ pub static TRINO: Dialect = Dialect {
     other_names: &["athena", "prestosql"],
     lacks: &[
         Feature::FilterInside,
+        Feature::CalledKeyword,
         Feature::DoubleColonCast,
         Feature::ILike,
         Feature::SimilarTo,

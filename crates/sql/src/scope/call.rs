@@ -30,6 +30,7 @@ const UNITS: &[&str] = &[
     "decade",
     "century",
     "isoweek",
+    "weekday",
     "dayofweek",
     "dayofyear",
     "dow",
@@ -45,6 +46,13 @@ const UNITS: &[&str] = &[
     "qq",
     "wk",
 ];
+
+/// Functions whose last argument is such a word.
+const UNIT_LAST: &[&str] =
+    &["date_trunc", "timestamp_trunc", "datetime_trunc", "date_diff", "timestamp_diff", "datetime_diff"];
+
+/// Words that give a value by themselves, and that some dialects take with parentheses.
+const CALLED: &[&str] = &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
 
 impl<'a> Resolver<'a> {
     pub(super) fn call(&mut self, call: &'a CallNode, spot: Spot) -> Value<'a> {
@@ -89,7 +97,7 @@ impl<'a> Resolver<'a> {
                 FunctionArguments::Subquery(query) => _ = self.subquery(query, inner, None),
                 FunctionArguments::List(list) => {
                     for (i, argument) in list.args.iter().enumerate() {
-                        if i == 0 && is_unit(argument, count) {
+                        if is_unit(argument, i, &lower, count) {
                             continue;
                         }
                         if let Some(value) = self.argument(argument, inner) {
@@ -101,6 +109,11 @@ impl<'a> Resolver<'a> {
                     list.clauses.iter().for_each(|c| self.argument_clause(c, inner));
                 }
             }
+        }
+        if CALLED.contains(&lower.as_str())
+            && matches!(&call.args, FunctionArguments::List(list) if list.args.is_empty())
+        {
+            self.feature(Feature::CalledKeyword, place);
         }
         if call.null_treatment.is_some() {
             self.feature(Feature::NullTreatment, place);
@@ -209,11 +222,17 @@ fn aggregates(function: &Function, lower: &str, arguments: usize) -> bool {
     function.aggregate && !(function.scalar && matches!(lower, "min" | "max") && arguments > 1)
 }
 
-fn is_unit(argument: &FunctionArg, arguments: usize) -> bool {
-    match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name))) => {
-            arguments >= 2 && name.quote_style.is_none() && UNITS.contains(&name.value.to_lowercase().as_str())
+/// A bare word that names a unit: the first argument of many functions, the last one of BigQuery's.
+fn is_unit(argument: &FunctionArg, index: usize, function: &str, arguments: usize) -> bool {
+    let at_end = index + 1 == arguments && index > 0 && UNIT_LAST.contains(&function);
+    let name = match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name))) => name,
+        // `WEEK(MONDAY)`
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(call))) => {
+            return at_end && function_name(&call.name) == "week";
         }
-        _ => false,
-    }
+        _ => return false,
+    };
+    let place = at_end || index == 0 && arguments >= 2;
+    place && name.quote_style.is_none() && UNITS.contains(&name.value.to_lowercase().as_str())
 }

@@ -113,7 +113,15 @@ impl<'a> Resolver<'a> {
                 }
                 Value { aggregate: left.aggregate, ..Value::of(Type::Boolean) }
             }
-            Expr::Cast { expr, data_type, .. } => self.all([&**expr], spot, Type::from_name(&data_type.to_string())),
+            Expr::Cast { expr, data_type, kind, .. } => {
+                let inner = self.expression(expr, spot);
+                let to = Type::from_name(&data_type.to_string());
+                // A number stays one; a text that was to be a date becomes one where there are no dates.
+                if *kind == CastKind::Cast && (to.is_moment() || to == Type::Time) && !inner.kind.is_numeric() {
+                    self.feature(Feature::CastToDate, expr.span());
+                }
+                Value { aggregate: inner.aggregate, touches: inner.touches, ..Value::of(to) }
+            }
             Expr::Convert { expr, data_type, .. } => {
                 let kind = data_type.as_ref().map_or(Type::Any, |t| Type::from_name(&t.to_string()));
                 self.all([&**expr], spot, kind)
@@ -211,7 +219,7 @@ impl<'a> Resolver<'a> {
     fn feature_of(&self, expr: &Expr) -> Option<Feature> {
         Some(match expr {
             Expr::Cast { kind: CastKind::DoubleColon, .. } => Feature::DoubleColonCast,
-            Expr::Cast { kind: CastKind::TryCast, .. } => Feature::TryCast,
+            Expr::Cast { kind: CastKind::TryCast | CastKind::SafeCast, .. } => Feature::TryCast,
             Expr::ILike { .. } => Feature::ILike,
             Expr::SimilarTo { .. } => Feature::SimilarTo,
             Expr::RLike { .. } => Feature::RLike,

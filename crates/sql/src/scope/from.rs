@@ -285,6 +285,12 @@ impl<'a> Resolver<'a> {
         columns
     }
 
+    /// Whether a name is one of those that tables without a schema may be qualified with.
+    fn may_stand_before(&self, qualifier: &Ident) -> bool {
+        let only = self.dialect.only_schemas;
+        only.is_empty() || only.iter().any(|s| s.eq_ignore_ascii_case(&qualifier.value))
+    }
+
     fn table_meaning(&self, parts: &[&'a Ident]) -> (Columns<'a>, TableMeaning<'a>) {
         let Some(last) = parts.last() else { return (Columns::Open, TableMeaning::Unlisted) };
         if parts.len() == 1 {
@@ -302,7 +308,8 @@ impl<'a> Resolver<'a> {
             self.same(last, &table.name)
                 && match (qualifier, &table.schema) {
                     (Some(q), Some(s)) => self.same(q, s),
-                    _ => true,
+                    (Some(q), None) => self.may_stand_before(q),
+                    (None, _) => true,
                 }
         };
         if let Some(table) = schema.tables_like(&last.value.to_lowercase()).find(fits) {

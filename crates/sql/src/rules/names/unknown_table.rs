@@ -51,7 +51,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             name,
             format!(
                 "there is no table `{}`{hint}",
-                if elsewhere.is_some() { table.name.to_string() } else { name.to_string() }
+                if elsewhere.is_some() { spelled(table) } else { name.to_string() }
             ),
         )
         .suggest(written)
@@ -62,6 +62,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         }
         out.push(finding);
     }
+}
+
+/// A table's name with what stands before it, without quotes.
+fn spelled(table: &TableUse<'_>) -> String {
+    let parts = table.name.0.iter().filter_map(|p| p.as_ident()).map(|i| i.value.as_str());
+    parts.collect::<Vec<_>>().join(".")
 }
 
 /// Tables of nearly that name, then tables that have every column that is asked of it.

@@ -2,7 +2,7 @@
 
 use crate::finding::{Finding, Severity};
 use crate::rules::names::unknown_function::{is_unknown, known_elsewhere};
-use crate::rules::portable::rephrase::rephrase;
+use crate::rules::portable::rephrase::{is_foreign_form, rephrase};
 use crate::rules::{Rule, Subject};
 
 /// See the page.
@@ -15,7 +15,20 @@ pub static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let dialect = subject.context.dialect;
-    for call in subject.facts.calls.iter().filter(|c| is_unknown(c, subject)) {
+    for call in &subject.facts.calls {
+        if call.known.is_some() && is_foreign_form(call, subject) {
+            let name = call.lower.to_uppercase();
+            let message = format!("{} has {name}, but not with these arguments", dialect.name);
+            let span = subject.query.span(call.place);
+            let mut finding = Finding::new(RULE.code, Severity::Error, span, &call.lower, message)
+                .advise(format!("{name} does not take these arguments in {}. {}", dialect.name, dialect.notes));
+            finding.fixes.extend(rephrase(call, subject));
+            out.push(finding);
+            continue;
+        }
+        if !is_unknown(call, subject) {
+            continue;
+        }
         let elsewhere = known_elsewhere(call, subject);
         if elsewhere.is_empty() {
             continue;
@@ -26,7 +39,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             several => format!("{} have", several.join(", ")),
         };
         let mut finding = Finding::new(
-            "function-of-another-dialect",
+            RULE.code,
             Severity::Error,
             subject.query.span(call.place),
             &call.lower,

@@ -1,10 +1,15 @@
 //! A call said in the words of the dialect.
 
-use crate::dialect::Phrase;
-use crate::dialect::phrase::{STANDARD, fill, meaning};
+use sqlparser::tokenizer::Token;
+
+use crate::dialect::meaning::{interval, is_contested, is_of_another, meaning, negative, part};
+use crate::dialect::phrase::{STANDARD, Said};
+use crate::dialect::{Feature, Part, Phrase, Unit};
 use crate::finding::{Applicability, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
+use crate::rules::portable::respell::operand_start;
+use crate::schema::Type;
 use crate::scope::Call;
 
 /// The fix of a call whose meaning is known and which the dialect can say.
@@ -12,15 +17,57 @@ pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     if !mend::worth_mending(subject, &[]) {
         return None;
     }
-    let (whole, spans) = mend::call(subject, subject.query.span(call.place))?;
-    let arguments: Vec<&str> = spans.iter().map(|s| subject.query.text(*s).trim()).collect();
-    let (phrase, arguments) = meaning(&call.lower, &arguments)?;
+    let (whole, arguments) = with_arguments(call, subject)?;
     let dialect = subject.context.dialect;
-    let everywhere = STANDARD.iter().filter(|(p, _)| *p == Phrase::Itself);
-    let (_, template) = dialect.says.iter().chain(everywhere).find(|(p, _)| *p == phrase)?;
-    let text = fill(template, &arguments);
-    let why = format!("{} says {} as `{}`", dialect.name, call.lower.to_uppercase(), shown(template));
+    let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let said = meaning(&call.lower, &texts, dialect)?;
+    // What stands behind a call belongs to it: OVER, FILTER, WITHIN GROUP. DISTINCT is the argument's.
+    let aggregate = matches!(said.phrase, Phrase::CountIf | Phrase::Deviation | Phrase::JoinTexts);
+    if aggregate
+        && (call.window || call.distinct || call.node.is_some_and(|n| n.filter.is_some() || !n.within_group.is_empty()))
+    {
+        return None;
+    }
+    if said.phrase.gives_date() && is_subtracted(whole, subject) {
+        return None;
+    }
+    let (text, template) = said.in_words_of(dialect)?;
+    (text != subject.query.text(whole)).then_some(())?;
+    let why = format!("{} says {} as `{template}`", dialect.name, call.lower.to_uppercase());
     Some(mend::replace(whole, text, Applicability::Likely, why))
+}
+
+/// Whether a date is a side of a minus where dates are text: what comes out is not the time between them.
+fn is_subtracted(date: Span, subject: &Subject<'_>) -> bool {
+    if !subject.context.dialect.lacks.contains(&Feature::Interval) {
+        return false;
+    }
+    let words = mend::words(subject);
+    let before = words.iter().rev().find(|(span, _)| span.end <= date.start);
+    let mut behind = words.iter().skip_while(|(span, _)| span.start < date.end);
+    let minus = behind.next().is_some_and(|(_, token)| *token == Token::Minus);
+    let moved = behind.next().is_some_and(|(_, token)| {
+        matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("interval"))
+            || matches!(token, Token::Number(..))
+    });
+    before.is_some_and(|(_, token)| *token == Token::Minus) || minus && !moved
+}
+
+/// Whether a call has the form that another dialect gives it, by a name that this one has as well.
+pub(crate) fn is_foreign_form(call: &Call<'_>, subject: &Subject<'_>) -> bool {
+    let dialect = subject.context.dialect;
+    is_contested(&call.lower, dialect)
+        && mend::worth_mending(subject, &[])
+        && with_arguments(call, subject).is_some_and(|(_, arguments)| {
+            let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            is_of_another(&call.lower, &texts, dialect)
+        })
+}
+
+/// The whole of a call and its arguments as they are written.
+fn with_arguments(call: &Call<'_>, subject: &Subject<'_>) -> Option<(Span, Vec<String>)> {
+    let (whole, spans) = mend::call(subject, subject.query.span(call.place))?;
+    Some((whole, spans.iter().map(|span| subject.query.text(*span).trim().to_string()).collect()))
 }
 
 /// The fix of a call that the dialect has and this database lacks: another spelling of the dialect, or what every one has.
@@ -28,16 +75,20 @@ pub(crate) fn say_otherwise(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fi
     if !mend::worth_mending(subject, &[]) {
         return None;
     }
-    let (whole, spans) = mend::call(subject, subject.query.span(call.place))?;
-    let arguments: Vec<&str> = spans.iter().map(|s| subject.query.text(*s).trim()).collect();
-    let (phrase, arguments) = meaning(&call.lower, &arguments)?;
+    let (whole, arguments) = with_arguments(call, subject)?;
+    let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let dialect = subject.context.dialect;
-    let own = dialect.says.iter().chain(STANDARD).filter(|(p, _)| *p == phrase);
-    let pipes = |t: &str| dialect.concat.pipes || !t.contains("{|}");
-    let calls_it = |t: &str| t.to_ascii_lowercase().starts_with(&format!("{}(", call.lower));
-    let (_, template) = own.into_iter().find(|(_, t)| pipes(t) && !calls_it(t))?;
-    let why = format!("{} also says {} as `{}`", dialect.name, call.lower.to_uppercase(), shown(template));
-    Some(mend::replace(whole, fill(template, &arguments), Applicability::Likely, why))
+    let said = meaning(&call.lower, &texts, dialect)?;
+    let calls_it = |text: &str| text.to_ascii_lowercase().starts_with(&format!("{}(", call.lower));
+    let (text, template) = said.in_words_of(dialect).filter(|(text, _)| !calls_it(text)).or_else(|| {
+        let (_, standard) = STANDARD.iter().find(|(p, _)| *p == said.phrase)?;
+        let plain = said
+            .filled(standard)
+            .filter(|text| !calls_it(text) && (dialect.concat.pipes || !standard.contains("{|}")))?;
+        Some((plain, Said::shown(standard)))
+    })?;
+    let why = format!("{} also says {} as `{template}`", dialect.name, call.lower.to_uppercase());
+    Some(mend::replace(whole, text, Applicability::Likely, why))
 }
 
 /// `EXTRACT(YEAR FROM x)` in the words of the dialect; the span begins with the word.
@@ -45,18 +96,91 @@ pub(crate) fn extract(subject: &Subject<'_>, start: usize) -> Option<Fix> {
     let (whole, arguments) = mend::call(subject, Span::new(start, start + "EXTRACT".len()))?;
     let [argument] = arguments.as_slice() else { return None };
     let text = subject.query.text(*argument).trim();
-    let upper = text.to_ascii_uppercase();
-    let from = upper.find(" FROM ")?;
-    let phrase = match upper[..from].trim() {
-        "YEAR" => Phrase::Year,
-        "MONTH" => Phrase::Month,
-        "DAY" => Phrase::Day,
-        "HOUR" => Phrase::Hour,
+    let from = text.to_ascii_uppercase().find(" FROM ")?;
+    let said = part(Part::from_word(text[..from].trim())?, text[from + 6..].trim())?;
+    let (words, template) = said.in_words_of(subject.context.dialect)?;
+    let why = format!("{} says it as `{template}`", subject.context.dialect.name);
+    Some(mend::replace(whole, words, Applicability::Likely, why))
+}
+
+/// `x - INTERVAL '7 days'` in the words of the dialect. The first one in the text is mended: others may stand around it.
+pub(crate) fn moved_by_interval(subject: &Subject<'_>, near: Span) -> Option<Fix> {
+    let words = mend::words(subject);
+    let at = words.iter().rposition(|(span, token)| {
+        span.start <= near.start && matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("interval"))
+    })?;
+    let end = interval_end(&words, at)?;
+    let (count, unit) = interval(subject.query.text(words[at].0.join(words[end].0)))?;
+    let operator = at.checked_sub(1)?;
+    let count = match words[operator].1 {
+        Token::Plus => count,
+        Token::Minus => negative(&count),
         _ => return None,
     };
-    let (_, template) = subject.context.dialect.says.iter().find(|(p, _)| *p == phrase)?;
-    let why = format!("{} says it as `{}`", subject.context.dialect.name, shown(template));
-    Some(mend::replace(whole, fill(template, &[text[from + 6..].trim()]), Applicability::Likely, why))
+    let start = operand_start(&words, operator.checked_sub(1)?, subject)?;
+    // What is taken from or added to something before it is not what is moved; nor is the INTERVAL before this one.
+    let before = start.checked_sub(1).map(|before| &words[before].1);
+    let part_of_more = before.is_some_and(|token| match token {
+        Token::Word(word) => word.value.eq_ignore_ascii_case("interval"),
+        Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod | Token::StringConcat => true,
+        _ => false,
+    });
+    (!part_of_more).then_some(())?;
+    let date = subject.query.text(words[start].0.join(words[operator - 1].0));
+    let dialect = subject.context.dialect;
+    let (text, template) = Said::new(Phrase::Plus(unit), &[date, &count]).in_words_of(dialect)?;
+    let why = format!("{} moves a date as `{template}`", dialect.name);
+    Some(mend::replace(words[start].0.join(words[end].0), text, Applicability::Likely, why))
+}
+
+/// The last word of an INTERVAL: its unit, or its text if that has the unit in it.
+pub(crate) fn interval_end(words: &[(Span, Token)], interval: usize) -> Option<usize> {
+    let unit = |at: usize| match &words.get(at)?.1 {
+        Token::Word(word) => Unit::from_word(&word.value),
+        _ => None,
+    };
+    let mut depth = 0usize;
+    for (at, (_, token)) in words.iter().enumerate().skip(interval + 1).take(40) {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.checked_sub(1)?,
+            // A function may be called like a unit.
+            Token::Word(_)
+                if depth == 0 && unit(at).is_some() && words.get(at + 1).is_none_or(|(_, t)| *t != Token::LParen) =>
+            {
+                return Some(at);
+            }
+            Token::SingleQuotedString(text) if at == interval + 1 && text.trim().contains(char::is_whitespace) => {
+                return Some(at);
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `CAST(x AS DATE)` by the function that makes a date; the span begins with the word.
+pub(crate) fn cast_to_date(subject: &Subject<'_>, start: usize) -> Option<Fix> {
+    let (whole, arguments) = mend::call(subject, Span::new(start, start + "CAST".len()))?;
+    let [argument] = arguments.as_slice() else { return None };
+    let text = subject.query.text(*argument).trim();
+    let at = text.to_ascii_uppercase().rfind(" AS ")?;
+    let phrase = conversion(text[at + 4..].trim())?;
+    let (words, template) = Said::new(phrase, &[text[..at].trim()]).in_words_of(subject.context.dialect)?;
+    let why = format!("{} makes a number of it with CAST; it is `{template}`", subject.context.dialect.name);
+    Some(mend::replace(whole, words, Applicability::Likely, why))
+}
+
+/// How a value becomes one of a type, where that may take other words than CAST.
+pub(super) fn conversion(type_name: &str) -> Option<Phrase> {
+    Some(match Type::from_name(type_name) {
+        Type::Integer => Phrase::ToInteger,
+        Type::Text => Phrase::ToText,
+        Type::Date => Phrase::ToDate,
+        Type::Timestamp => Phrase::ToTimestamp,
+        Type::Time => Phrase::ToTime,
+        _ => return None,
+    })
 }
 
 /// `COUNT(x WHERE condition)` as an aggregate over CASE.
@@ -80,9 +204,4 @@ pub(crate) fn filter_inside(subject: &Subject<'_>, condition: Span) -> Option<Fi
         Applicability::Safe,
         "an aggregate leaves out NULL, which CASE gives where the condition fails",
     ))
-}
-
-/// A template as a person reads it.
-fn shown(template: &str) -> String {
-    fill(template, &["x", "y", "z"])
 }

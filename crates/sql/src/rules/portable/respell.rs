@@ -4,12 +4,13 @@ use sqlparser::ast::{BinaryOperator, Expr, Spanned};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
-use crate::dialect::Phrase;
-use crate::dialect::phrase::fill;
+use crate::dialect::meaning::interval;
+use crate::dialect::phrase::{Said, number};
+use crate::dialect::{IntervalSyntax, Phrase, Unit};
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
-use crate::schema::Type;
+use crate::rules::portable::rephrase::{conversion, interval_end};
 
 /// `x::type` is `CAST(x AS type)`, or what the dialect says for that type. The span is that of `x`.
 pub(super) fn double_colon(operand: Span, subject: &Subject<'_>) -> Option<Fix> {
@@ -37,21 +38,15 @@ pub(super) fn double_colon(operand: Span, subject: &Subject<'_>) -> Option<Fix> 
     }
     let span = words[start].0.join(words[end].0);
     let value = subject.query.text(words[start].0.join(words[colon - 1].0));
-    let phrase = match Type::from_name(&name) {
-        Type::Integer => Some(Phrase::ToInteger),
-        Type::Text => Some(Phrase::ToText),
-        Type::Date => Some(Phrase::ToDate),
-        Type::Timestamp => Some(Phrase::ToTimestamp),
-        _ => None,
-    };
-    let said = phrase.and_then(|p| subject.context.dialect.says.iter().find(|(q, _)| *q == p));
-    let text = said.map_or_else(|| format!("CAST({value} AS {name})"), |(_, template)| fill(template, &[value]));
+    let phrase = conversion(&name);
+    let said = phrase.and_then(|p| Said::new(p, &[value]).in_words_of(subject.context.dialect));
+    let text = said.map_or_else(|| format!("CAST({value} AS {name})"), |(text, _)| text);
     let why = format!("`x::{name}` converts a value to another type, which the dialect says in its own words");
     Some(mend::replace(span, text, Applicability::Likely, why))
 }
 
 /// Where the value that ends at a word begins: a name with its qualifier, a literal, or parentheses with what calls them.
-fn operand_start(words: &[(Span, Token)], last: usize, subject: &Subject<'_>) -> Option<usize> {
+pub(super) fn operand_start(words: &[(Span, Token)], last: usize, subject: &Subject<'_>) -> Option<usize> {
     let mut start = last;
     if words[last].1 == Token::RParen {
         let mut depth = 0usize;
@@ -80,9 +75,10 @@ fn operand_start(words: &[(Span, Token)], last: usize, subject: &Subject<'_>) ->
 /// `TRY_CAST(x AS type)` without the trying.
 pub(super) fn try_cast(value: Span, subject: &Subject<'_>) -> Option<Fix> {
     let words = mend::words(subject);
-    let (word, _) = words
-        .into_iter()
-        .rfind(|(span, _)| span.start <= value.start && subject.query.text(*span).eq_ignore_ascii_case("try_cast"))?;
+    let (word, _) = words.into_iter().rfind(|(span, _)| {
+        let word = subject.query.text(*span);
+        span.start <= value.start && ["try_cast", "safe_cast"].iter().any(|cast| word.eq_ignore_ascii_case(cast))
+    })?;
     let why = "the dialect converts with CAST, which may fail where TRY_CAST gives NULL";
     Some(mend::replace(word, "CAST", Applicability::Likely, why))
 }
@@ -151,9 +147,9 @@ pub(super) fn with_commas(start: usize, word: &str, subject: &Subject<'_>) -> Op
             (Phrase::Position, vec![text[..inside].trim(), text[inside + 4..].trim()])
         }
     };
-    let (_, template) = subject.context.dialect.says.iter().find(|(p, _)| *p == phrase)?;
-    let why = format!("{} says it as `{}`", subject.context.dialect.name, fill(template, &["x", "y", "z"]));
-    Some(mend::replace(whole, fill(template, &parts), Applicability::Likely, why))
+    let (text, template) = Said::new(phrase, &parts).in_words_of(subject.context.dialect)?;
+    let why = format!("{} says it as `{template}`", subject.context.dialect.name);
+    Some(mend::replace(whole, text, Applicability::Likely, why))
 }
 
 /// The parentheses around a query, and whether it is a plain SELECT: not ordered, not limited, not made of several.
@@ -229,4 +225,58 @@ pub(super) fn joined_text(span: Span, sign: &Token, subject: &Subject<'_>) -> Op
     }
     let why = format!("{} joins text with {}", subject.context.dialect.name, if pipes { "||" } else { "CONCAT" });
     Some(Fix { edits, applicability: Applicability::Likely, why, tied: false })
+}
+
+/// `CURRENT_DATE()` without the parentheses.
+pub(super) fn without_call(name: Span, subject: &Subject<'_>) -> Option<Fix> {
+    let (whole, arguments) = mend::call(subject, name)?;
+    arguments.is_empty().then_some(())?;
+    let why = "it is a word here, not a function";
+    Some(mend::replace(Span::new(name.end, whole.end), "", Applicability::Safe, why))
+}
+
+/// Spans of time that the dialect writes in another way: where they stand, how they are written, and the fix.
+pub(super) fn intervals(subject: &Subject<'_>) -> Vec<(Span, String, Fix)> {
+    let syntax = subject.context.dialect.interval;
+    let all = syntax.words && syntax.bare && syntax.quoted;
+    let none = !syntax.words && !syntax.bare && !syntax.quoted;
+    if all || none || !has_word(&subject.query.sql, "interval") || !mend::worth_mending(subject, &[]) {
+        return Vec::new();
+    }
+    let words = mend::words(subject);
+    let mut found = Vec::new();
+    for (at, (span, token)) in words.iter().enumerate() {
+        let is_word = matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("interval"));
+        let Some(end) = is_word.then(|| interval_end(&words, at)).flatten() else { continue };
+        let span = span.join(words[end].0);
+        let text = subject.query.text(span);
+        let Some((count, unit)) = interval(text) else { continue };
+        let quotes = matches!(words.get(at + 1), Some((_, Token::SingleQuotedString(_))));
+        let written = match (quotes, end == at + 1) {
+            (true, true) => syntax.words,
+            (true, false) => syntax.quoted,
+            (false, _) => syntax.bare,
+        };
+        let plain = number(&count).is_some();
+        // A quarter is a unit of its own only where it stands as a word.
+        let (count, unit) = match (unit, number(&count)) {
+            (Unit::Quarter, Some(count)) if syntax.words => ((3 * count).to_string(), Unit::Month),
+            (unit, _) => (count, unit),
+        };
+        let right = match syntax {
+            _ if written => continue,
+            IntervalSyntax { bare: true, .. } => format!("INTERVAL {count} {}", unit.word().to_uppercase()),
+            _ if !plain => continue,
+            IntervalSyntax { words: true, .. } => format!("INTERVAL '{count} {}'", unit.word()),
+            _ => format!("INTERVAL '{count}' {}", unit.word().to_uppercase()),
+        };
+        let fix =
+            mend::replace(span, right, Applicability::Safe, "it is the same span of time in the words of the dialect");
+        found.push((span, text.to_string(), fix));
+    }
+    found
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }

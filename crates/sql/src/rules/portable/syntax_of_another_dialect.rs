@@ -4,7 +4,7 @@ use crate::dialect::Feature;
 use crate::finding::{Finding, Severity, Span};
 use crate::mend;
 use crate::review::whole;
-use crate::rules::portable::rephrase::{extract, filter_inside};
+use crate::rules::portable::rephrase::{cast_to_date, extract, filter_inside, moved_by_interval};
 use crate::rules::portable::respell;
 use crate::rules::{Rule, Subject};
 
@@ -18,6 +18,14 @@ pub static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let dialect = subject.context.dialect;
+    out.extend(respell::intervals(subject).into_iter().map(|(span, written, fix)| {
+        let text = fix.edits.first().map_or("", |edit| edit.text.as_str()).to_string();
+        let message = format!("{} does not know {written}: write {text}", dialect.name);
+        let mut finding = Finding::new(RULE.code, Severity::Error, span, &written, message)
+            .advise(format!("{} writes a span of time as {text}, not as {written}.", dialect.name));
+        finding.fixes.push(fix);
+        finding
+    }));
     for (feature, place) in &subject.facts.features {
         if !dialect.lacks.contains(feature) {
             continue;
@@ -25,6 +33,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let span = Some(subject.query.span(*place)).filter(|s| *s != Span::default());
         let span = span.map_or(whole(&subject.query.source), |s| match feature {
             Feature::QueryInParentheses => respell::in_parentheses(s, subject),
+            Feature::CalledKeyword => s,
             _ => with_word(&subject.query.source, s, feature.written()),
         });
         let (written, instead) = (feature.written(), feature.instead());
@@ -43,6 +52,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             _ if !mend::worth_mending(subject, out) => None,
             Feature::FilterInside => filter_inside(subject, subject.query.span(*place)),
             Feature::Extract => extract(subject, span.start),
+            Feature::Interval => moved_by_interval(subject, span),
+            Feature::CastToDate => cast_to_date(subject, span.start),
+            Feature::CalledKeyword => respell::without_call(subject.query.span(*place), subject),
             Feature::DoubleColonCast => respell::double_colon(subject.query.span(*place), subject),
             Feature::TryCast => respell::try_cast(subject.query.span(*place), subject),
             Feature::ILike => respell::ilike(subject.query.span(*place), subject),
