@@ -60,6 +60,10 @@ pub(crate) struct Joined {
     pub rivals: bool,
     pub inferred: bool,
     pub multiplies: bool,
+    /// A name that stands alone could be one of the new table's, too.
+    pub clashes: bool,
+    /// The new table's columns that it is joined by.
+    pub by: Vec<String>,
     /// The path in words: `orders.customer_id = customers.customer_id`.
     pub path: String,
     /// The same as a condition, up to where the other condition goes: `customers.id IN (SELECT orders.customer_id FROM orders WHERE `.
@@ -133,6 +137,7 @@ fn over(
     }
     let mut edits = vec![Edit { span: Span::new(end, end), text }];
     edits.extend(keep_apart(subject, block, path));
+    let clashes = edits.len() > 1;
     edits.sort_by_key(|e| (e.span.start, e.span.end));
     Some(Joined {
         edits,
@@ -141,6 +146,8 @@ fn over(
         rivals,
         inferred: path.iter().any(|l| l.inferred),
         multiplies: path.iter().any(|l| l.multiplies),
+        clashes,
+        by: path.last().map_or_else(Vec::new, |l| l.columns.iter().map(|(_, there)| there.to_string()).collect()),
         path: words.join(", "),
         among: among.map(|text| format!("{text} WHERE ")),
     })

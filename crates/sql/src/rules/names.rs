@@ -6,6 +6,7 @@ mod column_fixes;
 mod joined_twice;
 mod junction;
 mod junction_inside;
+mod kinship;
 pub mod reserved_word;
 mod table_fixes;
 pub mod unknown_alias;

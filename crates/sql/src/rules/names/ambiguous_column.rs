@@ -5,6 +5,7 @@ use sqlparser::ast::BinaryOperator;
 use crate::finding::{Applicability, Finding, Fix, Severity};
 use crate::mend;
 use crate::rules::names::joined_twice;
+use crate::rules::names::kinship::evidence;
 use crate::rules::{Rule, Subject};
 use crate::scope::{JoinKind, Meaning, Reference, SourceId};
 
@@ -66,7 +67,7 @@ fn fixes(reference: &Reference<'_>, sources: &[SourceId], subject: &Subject<'_>)
     let partner = mend::partner(subject, reference);
     let all_equal = sources.windows(2).all(|w| equal(w[0], w[1]));
     // A table that the question names, or that the query asks for more, is the likelier owner.
-    let mut ranked: Vec<(usize, SourceId)> = sources
+    let mut ranked: Vec<(isize, SourceId)> = sources
         .iter()
         .enumerate()
         .map(|(n, &s)| {
@@ -77,12 +78,13 @@ fn fixes(reference: &Reference<'_>, sources: &[SourceId], subject: &Subject<'_>)
                     && matches!(r.meaning, Meaning::Column(x, _) if x == s)
             });
             let misfit = mend::misfit(subject, partner, s, name);
-            (20 + n + misfit - 4 * asked - uses.count().min(3) * 3, s)
+            let doubt = (n + misfit) as isize - (4 * asked + uses.count().min(3) * 3) as isize;
+            (doubt - evidence(reference, s, name, subject), s)
         })
         .collect();
     if all_equal {
         // Equal, except that an outer join may leave the joined side empty.
-        ranked = sources.iter().map(|&s| (usize::from(facts.sources[s].join == JoinKind::Outer), s)).collect();
+        ranked = sources.iter().map(|&s| (isize::from(facts.sources[s].join == JoinKind::Outer), s)).collect();
     }
     ranked.sort_by_key(|(doubt, _)| *doubt);
     ranked.dedup_by_key(|(_, s)| *s);

@@ -4,6 +4,7 @@ use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend::{self, qualified};
 use crate::near::{is_nearly, likeness};
 use crate::rules::Subject;
+use crate::rules::names::kinship::evidence;
 use crate::rules::names::table_fixes;
 use crate::scope::{Item, Meaning, Reference, SourceId, place};
 
@@ -128,6 +129,7 @@ fn other_sources(reference: &Reference<'_>, owner: Option<SourceId>, subject: &S
                 + usize::from(!is_nearly(name, column, 1.0))
                 + usize::from(!inner) * 3
                 + usize::from(reference.meaning == Meaning::UnknownQualifier) * 9;
+            let doubt = doubt.saturating_add_signed(-evidence(reference, source, column, subject));
             // In a condition each use has a partner of its own; elsewhere the same name means the same thing throughout.
             let fix = match partner {
                 Some(_) => mend::replace(span, text, Applicability::Safe, why),

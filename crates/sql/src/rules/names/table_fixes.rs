@@ -71,11 +71,14 @@ pub(super) fn unjoined_tables(
                 edits.extend(joins_below(reference, table, subject));
             }
             edits.sort_by_key(|e| (e.span.start, e.span.end));
+            // A column that is asked for because it is missing here is seldom the one that ties the tables.
+            let same = joined.by.iter().any(|b| b.eq_ignore_ascii_case(&column.name));
             let doubt = forward
                 + 3 * usize::from(exact.is_none())
+                + 2 * usize::from(same)
                 + (2 + joined.doubt + 2 * missing_siblings)
                     .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties);
-            let sure = !joined.inferred && !joined.multiplies && !joined.rivals;
+            let sure = !joined.inferred && !joined.multiplies && !joined.rivals && !joined.clashes;
             if let Some(fix) = among {
                 // Figures about all rows would change with a join that multiplies them; counts in groups are often counts of
                 // what is joined.
@@ -196,6 +199,8 @@ pub(super) fn other_table(
         edits.sort_by_key(|e| (e.span.start, e.span.end));
         edits.dedup();
         let asked = usize::from(mend::asked_for(subject, &table.name));
+        // What the question names is not left, unless it is not what the query asks anything of.
+        let left = facts.sources[*source].table().is_some_and(|t| mend::asked_for(subject, &t.name));
         ways.push(Way {
             fix: Fix {
                 tied: false,
@@ -204,7 +209,9 @@ pub(super) fn other_table(
                 why: format!("`{}` has every column that the query uses", table.name),
             },
             // A query that counts asks for the rows of its table, even if it names no column of it.
-            doubt: if used.len() > 1 { 4 - asked } else { 6 - 2 * asked } + 8 * usize::from(counts),
+            doubt: if used.len() > 1 { 4 - asked } else { 6 - 2 * asked }
+                + 8 * usize::from(counts)
+                + 5 * usize::from(left),
         });
     }
 }
