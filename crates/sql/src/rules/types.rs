@@ -14,7 +14,7 @@ use crate::query::Query;
 use crate::scope::place;
 
 /// Whether an operator compares its sides.
-pub(super) fn compares(operator: &BinaryOperator) -> bool {
+pub(crate) fn compares(operator: &BinaryOperator) -> bool {
     matches!(
         operator,
         BinaryOperator::Eq

@@ -2,7 +2,7 @@
 
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend::{self, qualified};
-use crate::near::{is_nearly, likeness};
+use crate::near::{is_nearly, is_slip, likeness};
 use crate::rules::Subject;
 use crate::rules::names::kinship::evidence;
 use crate::rules::names::table_fixes;
@@ -173,8 +173,16 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
             };
             let asked = usize::from(mend::asked_for(subject, column));
             let misfit = if partner.is_some() { mend::misfit(subject, partner, source, column) } else { 0 };
+            // One letter is a slip, whatever the column is compared with, unless that is of the same table; what some table
+            // has is no slip.
+            let slip = like >= 0.7
+                && column.len() > 3
+                && is_slip(&name.to_lowercase(), &column.to_lowercase())
+                && !subject.context.schema.is_some_and(|s| s.tables().iter().any(|t| t.column(name).is_some()));
+            let misfit = if slip && misfit < 12 { 0 } else { misfit };
             let doubt = misfit
                 + match like {
+                    _ if slip => 1,
                     l if l >= 0.98 || is_key => 1,
                     l if l >= 0.88 => 6 - asked,
                     l if l >= 0.75 => 11 - 2 * asked,

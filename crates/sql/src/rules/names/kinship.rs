@@ -4,7 +4,8 @@ use sqlparser::ast::BinaryOperator;
 
 use crate::mend;
 use crate::rules::Subject;
-use crate::scope::{Clause, Meaning, Reference, SourceId, place};
+use crate::rules::types::compares;
+use crate::scope::{BlockId, Clause, Meaning, Reference, SourceId, place};
 
 /// How much something tells.
 const PLAIN: isize = 6;
@@ -15,13 +16,20 @@ pub(super) fn evidence(reference: &Reference<'_>, source: SourceId, column: &str
     let names = subject.facts.sources[source].column_names();
     let Some(index) = names.iter().position(|c| c.eq_ignore_ascii_case(column)) else { return 0 };
     let owned = (source, index);
-    grouped(reference, owned, subject) + selected(reference, owned, subject) + joined(reference, owned, subject)
+    let of_item = item_of(reference, subject).map_or(0, |item| selected(reference, item, owned, subject));
+    beside(reference, owned, subject)
+        + of_item
+        + joined(reference, owned, subject)
+        + compared(reference, owned, subject)
 }
 
-/// What is selected is what is grouped by, and the other way round.
-fn grouped(reference: &Reference<'_>, owned: (SourceId, usize), subject: &Subject<'_>) -> isize {
+/// What is selected is what is grouped or ordered by, and the other way round.
+fn beside(reference: &Reference<'_>, owned: (SourceId, usize), subject: &Subject<'_>) -> isize {
     let others: &[Clause] = match reference.clause {
-        Clause::Select | Clause::OrderBy | Clause::Having if !reference.in_aggregate => &[Clause::GroupBy],
+        _ if reference.in_aggregate => return 0,
+        Clause::Select => &[Clause::GroupBy, Clause::OrderBy],
+        Clause::OrderBy => &[Clause::GroupBy, Clause::Select],
+        Clause::Having => &[Clause::GroupBy],
         Clause::GroupBy => &[Clause::Select, Clause::OrderBy],
         _ => return 0,
     };
@@ -34,19 +42,63 @@ fn grouped(reference: &Reference<'_>, owned: (SourceId, usize), subject: &Subjec
     if kin { PLAIN } else { 0 }
 }
 
-/// Nobody selects the same column twice.
-fn selected(reference: &Reference<'_>, owned: (SourceId, usize), subject: &Subject<'_>) -> isize {
-    let facts = subject.facts;
-    let items = &facts.blocks[reference.block].items;
-    let is_item = |r: &Reference<'_>| {
-        let stands = |expression| place(expression) == r.place;
-        r.clause == Clause::Select && items.iter().any(|item| item.expression.is_some_and(stands))
-    };
-    let twin = |r: &&Reference<'_>| r.block == reference.block && r.meaning == Meaning::Column(owned.0, owned.1);
-    if is_item(reference) && facts.references.iter().filter(twin).any(is_item) { -PLAIN } else { 0 }
+/// Which item of its SELECT list a reference is, if it is one.
+fn item_of(reference: &Reference<'_>, subject: &Subject<'_>) -> Option<usize> {
+    let items = &subject.facts.blocks[reference.block].items;
+    let stands = |expression| place(expression) == reference.place;
+    (reference.clause == Clause::Select).then_some(())?;
+    items.iter().position(|item| item.expression.is_some_and(stands))
 }
 
-/// The condition of a join speaks of what is joined, and ties it to something that is not tied yet.
+/// Nobody selects the same column twice, or one that is bound to be a certain value; what UNION and its kin put together is alike.
+fn selected(reference: &Reference<'_>, item: usize, owned: (SourceId, usize), subject: &Subject<'_>) -> isize {
+    let facts = subject.facts;
+    let is_it = |r: &&Reference<'_>| r.block == reference.block && r.meaning == Meaning::Column(owned.0, owned.1);
+    let twice = facts.references.iter().filter(is_it).any(|r| item_of(r, subject).is_some());
+    let bound = facts.operations.iter().any(|o| {
+        let sides = [(&o.left, &o.right), (&o.right, &o.left)];
+        *o.operator == BinaryOperator::Eq
+            && o.required
+            && !o.is_in
+            && o.clause == Clause::Where
+            && sides.iter().any(|(column, value)| column.column == Some(owned) && value.literal.is_some())
+    });
+    let alike = branches(reference.block, subject).any(|block| is_column(block, item, owned, subject));
+    PLAIN * (isize::from(alike) - isize::from(twice)) - 2 * SLIGHT * isize::from(bound)
+}
+
+/// Whether an item of a block is the same column of the same table.
+fn is_column(block: BlockId, item: usize, owned: (SourceId, usize), subject: &Subject<'_>) -> bool {
+    let facts = subject.facts;
+    let Some(expression) = facts.blocks[block].items.get(item).and_then(|item| item.expression) else { return false };
+    let table = |source: SourceId| facts.sources[source].table();
+    facts.references.iter().any(|r| match r.meaning {
+        Meaning::Column(source, index) if r.block == block && r.place == place(expression) => {
+            let same = table(source).zip(table(owned.0)).is_some_and(|(a, b)| std::ptr::eq(a, b));
+            same && index == owned.1
+        }
+        _ => false,
+    })
+}
+
+/// The queries that UNION, INTERSECT or EXCEPT put beside this one.
+fn branches<'s>(block: BlockId, subject: &'s Subject<'_>) -> impl Iterator<Item = BlockId> + 's {
+    let blocks = &subject.facts.blocks;
+    let start = |block: BlockId| subject.query.span(blocks[block].place).start;
+    let beside = move |first: BlockId, second: BlockId| {
+        let before = subject.query.source[..start(second)].trim_end().to_ascii_lowercase();
+        let before = before.strip_suffix("all").unwrap_or(&before).trim_end();
+        let between = |b: BlockId| b != first && start(first) < start(b) && start(b) < start(second);
+        ["union", "intersect", "except"].iter().any(|word| before.ends_with(word))
+            && !(0..blocks.len()).any(|b| between(b) && blocks[b].parent == blocks[first].parent)
+    };
+    (0..blocks.len()).filter(move |&other| {
+        let (first, second) = if start(other) < start(block) { (other, block) } else { (block, other) };
+        other != block && blocks[other].parent == blocks[block].parent && beside(first, second)
+    })
+}
+
+/// The condition of a join speaks of what is joined, and ties it to something before it that is not tied yet.
 fn joined(reference: &Reference<'_>, owned: (SourceId, usize), subject: &Subject<'_>) -> isize {
     let facts = subject.facts;
     if reference.clause != Clause::On {
@@ -54,6 +106,9 @@ fn joined(reference: &Reference<'_>, owned: (SourceId, usize), subject: &Subject
     }
     let at = subject.query.span(reference.place).start;
     let before = |s: &&SourceId| subject.query.span(facts.sources[**s].place).start < at;
+    if facts.sources[owned.0].block == reference.block && !before(&&owned.0) {
+        return -2 * PLAIN;
+    }
     let Some(&new) = facts.blocks[reference.block].sources.iter().filter(before).next_back() else { return 0 };
     let Some((partner, _)) = mend::partner(subject, reference) else { return 0 };
     if partner != new {
@@ -65,4 +120,15 @@ fn joined(reference: &Reference<'_>, owned: (SourceId, usize), subject: &Subject
             && (o.left.column == Some(owned) || o.right.column == Some(owned))
     });
     if tied { -SLIGHT } else { 0 }
+}
+
+/// Nobody compares a column with itself.
+fn compared(reference: &Reference<'_>, owned: (SourceId, usize), subject: &Subject<'_>) -> isize {
+    let itself = subject.facts.operations.iter().any(|o| {
+        let stands = |node| place(node) == reference.place;
+        compares(o.operator)
+            && (stands(o.left_node) && o.right.column == Some(owned)
+                || stands(o.right_node) && o.left.column == Some(owned))
+    });
+    if itself { -2 * PLAIN } else { 0 }
 }
