@@ -130,13 +130,13 @@ fn over(
             // A key of several columns cannot stand in front of IN everywhere.
             (_, None) => {}
         }
-        conditions.extend(other_ties(subject, here, link, &name));
+        conditions.extend(other_ties(subject, block, here, link, &name));
         text.push_str(&format!(" JOIN {table_name}{alias} ON {}", conditions.join(" AND ")));
         words.push(describe(link));
         left = name;
     }
     let mut edits = vec![Edit { span: Span::new(end, end), text }];
-    edits.extend(keep_apart(subject, block, path));
+    edits.extend(keep_apart(subject, block, path, &left));
     let clashes = edits.len() > 1;
     edits.sort_by_key(|e| (e.span.start, e.span.end));
     Some(Joined {
@@ -178,19 +178,30 @@ fn favour(subject: &Subject<'_>, link: &Link<'_>, wanted: Option<&str>) -> usize
     points
 }
 
-/// Keys that tie the new table to other tables of the block, where only one key does.
-fn other_ties(subject: &Subject<'_>, here: &[(SourceId, &Table)], link: &Link<'_>, name: &str) -> Vec<String> {
+/// Keys that tie the new table to other tables of the block, where only one key does; one that was inferred does for a table that
+/// nothing else ties to where the path begins.
+fn other_ties(
+    subject: &Subject<'_>,
+    block: BlockId,
+    here: &[(SourceId, &Table)],
+    link: &Link<'_>,
+    name: &str,
+) -> Vec<String> {
     let Some(schema) = subject.context.schema else { return Vec::new() };
     let others: Vec<&Table> = here.iter().map(|(_, t)| *t).filter(|t| !std::ptr::eq(*t, link.from)).collect();
     let ties = joins::between(schema, link.to, &others);
     let dialect = subject.context.dialect;
+    let groups = tied(subject, block);
+    let group = |source: SourceId| groups.iter().position(|group| group.contains(&source));
+    let start = here.iter().find(|(_, t)| std::ptr::eq(*t, link.from)).and_then(|(source, _)| group(*source));
     let mut out = Vec::new();
     for tie in &ties {
         let alone = ties.iter().filter(|t| std::ptr::eq(t.to, tie.to)).count() == 1;
         let mut owners = here.iter().filter(|(_, t)| std::ptr::eq(*t, tie.to));
         let (Some((source, _)), None) = (owners.next(), owners.next()) else { continue };
-        let Some(owner) = subject.facts.sources[*source].name.filter(|_| alone && !tie.inferred && !tie.multiplies)
-        else {
+        let needed = start.is_some() && group(*source) != start;
+        let proved = !tie.inferred && !tie.multiplies;
+        let Some(owner) = subject.facts.sources[*source].name.filter(|_| alone && (proved || needed)) else {
             continue;
         };
         out.extend(tie.columns.iter().map(|(a, b)| {
@@ -198,6 +209,40 @@ fn other_ties(subject: &Subject<'_>, here: &[(SourceId, &Table)], link: &Link<'_
         }));
     }
     out
+}
+
+/// The sources of a block in groups that equal columns tie together.
+fn tied(subject: &Subject<'_>, block: BlockId) -> Vec<Vec<SourceId>> {
+    let facts = subject.facts;
+    let mut groups: Vec<Vec<SourceId>> = facts.blocks[block].sources.iter().map(|&s| vec![s]).collect();
+    if !facts.blocks[block].merged.is_empty() {
+        return vec![facts.blocks[block].sources.clone()];
+    }
+    for o in facts.operations.iter().filter(|o| *o.operator == BinaryOperator::Eq && o.required) {
+        let (Some((a, _)), Some((b, _))) = (o.left.column, o.right.column) else { continue };
+        let find = |groups: &[Vec<SourceId>], s| groups.iter().position(|group| group.contains(&s));
+        if let (Some(a), Some(b)) = (find(&groups, a), find(&groups, b))
+            && a != b
+        {
+            let moved = groups.remove(a.max(b));
+            groups[a.min(b)].extend(moved);
+        }
+    }
+    groups
+}
+
+/// How many groups of tables would hang loose if a table were joined to a block: none where the block is whole.
+pub(crate) fn loose(subject: &Subject<'_>, block: BlockId, table: &Table) -> usize {
+    let Some(schema) = subject.context.schema else { return 0 };
+    let groups = tied(subject, block);
+    if groups.len() < 2 {
+        return 0;
+    }
+    let reaches = |source: &SourceId| {
+        let there = subject.facts.sources[*source].table();
+        there.is_some_and(|t| !joins::between(schema, table, &[t]).is_empty())
+    };
+    groups.iter().filter(|group| !group.iter().any(reaches)).count()
 }
 
 /// How many tables of the block a table has keys with.
@@ -258,7 +303,7 @@ pub(crate) fn fresh(name: &str, taken: &[String]) -> String {
 }
 
 /// Names without a qualifier that the new tables would make ambiguous are given theirs.
-fn keep_apart(subject: &Subject<'_>, block: BlockId, path: &[Link<'_>]) -> Vec<Edit> {
+fn keep_apart(subject: &Subject<'_>, block: BlockId, path: &[Link<'_>], new: &str) -> Vec<Edit> {
     let facts = subject.facts;
     let mut edits = Vec::new();
     for r in facts.references.iter().filter(|r| r.qualifier.is_none() && !r.wildcard) {
@@ -270,10 +315,12 @@ fn keep_apart(subject: &Subject<'_>, block: BlockId, path: &[Link<'_>]) -> Vec<E
         {
             let span = subject.query.span(r.place);
             let dialect = subject.context.dialect;
-            edits.push(Edit {
-                span: Span::new(span.start, span.start),
-                text: format!("{}.", dialect.quoted(&name.value)),
-            });
+            // What is compared with itself was meant to be the new table's.
+            let itself = dialect.on_sees_all_tables
+                && partner(subject, r).is_some_and(|p| r.meaning == Meaning::Column(p.0, p.1));
+            let has_it = path.last().is_some_and(|l| l.to.column(&r.name.value).is_some());
+            let owner = if itself && has_it { new.to_string() } else { dialect.quoted(&name.value) };
+            edits.push(Edit { span: Span::new(span.start, span.start), text: format!("{owner}.") });
         }
     }
     edits

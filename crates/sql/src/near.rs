@@ -144,6 +144,11 @@ impl Spelt {
     }
 }
 
+/// The words of a name, in lower case: `FirstName` and `first_name` are the same.
+pub(crate) fn words_of(name: &str) -> Vec<String> {
+    Spelt::of(name).words().map(str::to_string).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend::{self, qualified};
 use crate::near::{is_nearly, is_slip, likeness};
 use crate::rules::Subject;
-use crate::rules::names::kinship::evidence;
+use crate::rules::names::kinship::{evidence, is_itself};
 use crate::rules::names::table_fixes;
 use crate::scope::{Item, Meaning, Reference, SourceId, place};
 
@@ -117,7 +117,7 @@ fn other_sources(reference: &Reference<'_>, owner: Option<SourceId>, subject: &S
         }
         for column in facts.sources[source].column_names() {
             // The same word written otherwise counts; a similar word does not.
-            if !is_nearly(name, column, 0.98) {
+            if !is_nearly(name, column, 0.98) || is_itself(reference, source, column, subject) {
                 continue;
             }
             let Some(text) = qualified(subject, source, column) else { continue };

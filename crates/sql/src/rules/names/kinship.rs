@@ -1,8 +1,9 @@
-//! What the rest of a query says about whose a column is.
+//! What the rest of a query, and the question, say about whose a column is.
 
 use sqlparser::ast::BinaryOperator;
 
 use crate::mend;
+use crate::near::{is_nearly, words_of};
 use crate::rules::Subject;
 use crate::rules::types::compares;
 use crate::scope::{BlockId, Clause, Meaning, Reference, SourceId, place};
@@ -21,6 +22,43 @@ pub(super) fn evidence(reference: &Reference<'_>, source: SourceId, column: &str
         + of_item
         + joined(reference, owned, subject)
         + compared(reference, owned, subject)
+}
+
+/// Whether a column would be compared with itself if it were this source's: nobody does that.
+pub(super) fn is_itself(reference: &Reference<'_>, source: SourceId, column: &str, subject: &Subject<'_>) -> bool {
+    let names = subject.facts.sources[source].column_names();
+    let index = names.iter().position(|c| c.eq_ignore_ascii_case(column));
+    index.is_some_and(|index| compared(reference, (source, index), subject) < 0)
+}
+
+/// Whether the question speaks of a column and a table in one breath: `the names of all tracks`, `branch names`.
+pub(super) fn named_together(table: &str, column: &str, subject: &Subject<'_>) -> bool {
+    let Some(question) = subject.context.question else { return false };
+    let said = words_of(question);
+    let owner = words_of(table);
+    let mut own: Vec<String> = words_of(column).into_iter().filter(|w| !owner.contains(w)).collect();
+    if own.is_empty() {
+        own = words_of(column);
+    }
+    let stands = |words: &[String], at: usize| {
+        let there = said.get(at..at + words.len());
+        !words.is_empty() && there.is_some_and(|there| there.iter().zip(words).all(|(a, b)| is_nearly(a, b, 0.98)))
+    };
+    let fills = |word: &String| {
+        matches!(word.as_str(), "the" | "all" | "each" | "every" | "a" | "an" | "any" | "different" | "distinct")
+    };
+    (0..said.len()).any(|at| {
+        if stands(&owner, at) {
+            let behind = at + owner.len();
+            return stands(&own, behind) || said.get(behind).is_some_and(|w| w == "s") && stands(&own, behind + 1);
+        }
+        let of = at + own.len();
+        if !stands(&own, at) || !said.get(of).is_some_and(|w| w == "of" || w == "for") {
+            return false;
+        }
+        let filled = said[of + 1..].iter().take_while(|w| fills(w)).count();
+        stands(&owner, of + 1 + filled)
+    })
 }
 
 /// What is selected is what is grouped or ordered by, and the other way round.

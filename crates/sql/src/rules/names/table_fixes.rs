@@ -3,6 +3,7 @@
 use sqlparser::ast::{BinaryOperator, Expr, Spanned};
 
 use super::column_fixes::{Way, uses};
+use super::kinship::named_together;
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::joins;
 use crate::mend;
@@ -52,6 +53,9 @@ pub(super) fn unjoined_tables(
         let asked = mend::asked_for(subject, &table.name);
         let missing_siblings = siblings.iter().filter(|s| table.column(s).is_none()).count();
         let ties = mend::ties(subject, block, table).saturating_sub(1).min(2);
+        let together = usize::from(named_together(&table.name, &column.name, subject));
+        // Tables that nothing ties to the others yet wait for the one that does.
+        let loose = mend::loose(subject, block, table);
         // A condition of an earlier join cannot speak of a table that is joined behind it.
         let forward = 10 * usize::from(reference.clause == Clause::On);
         // Of several paths that are as good, the database may say which multiplies rows; without it the first one is taken.
@@ -77,7 +81,8 @@ pub(super) fn unjoined_tables(
                 + 3 * usize::from(exact.is_none())
                 + 2 * usize::from(same)
                 + (2 + joined.doubt + 2 * missing_siblings)
-                    .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties);
+                    .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties + 3 * together)
+                + 4 * loose;
             let sure = !joined.inferred && !joined.multiplies && !joined.rivals && !joined.clashes;
             if let Some(fix) = among {
                 // Figures about all rows would change with a join that multiplies them; counts in groups are often counts of
