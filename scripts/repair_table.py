@@ -106,6 +106,8 @@ def measure(name, score, wrong_claims):
             if not right:
                 wrong_claims.append({"set": name, **record, "answer": answer})
         total.update(known)
+        if known and all(f["applicability"].lower() == "safe" for f in answer["fixes"]):
+            total.update(safe_rows=1, safe_right=known["right"])
         fixes = {(f["code"], f["applicability"].lower()) for f in answer["fixes"]}
         for fix in fixes or {("(no fix)", "")}:
             alone = {f"alone_{k}": v for k, v in known.items()} if len(fixes) == 1 else {}
@@ -122,7 +124,7 @@ def table(name, t, rules):
     out = f"""\n## {name}\n
 {t['n']} queries: {t['mended']} claimed mended ({percent(t['mended'], t['n'])}), {t['gave_up']} given up, {t['refused']} refused, \
 {t['untouched']} untouched, {t['missing']} without an answer. Of those given up {t['guessed']} run by a guess ({t['guessed_rows']} on databases with rows, {t['guessed_right']} right). {t['rows']} claims are on databases with rows: **{t['right']} right, \
-{t['rows'] - t['right']} wrong ({percent(t['right'], t['rows'])} right)**. Right only in that both results are empty: {t['empty']}.\n
+{t['rows'] - t['right']} wrong ({percent(t['right'], t['rows'])} right)**; with Safe fixes only {t['safe_right']} of {t['safe_rows']} right. Right only in that both results are empty: {t['empty']}.\n
 | rule | applicability | applied | with rows | right | wrong | right of those | alone: right of | |\n|---|---|---|---|---|---|---|---|---|\n"""
     for (code, sure), c in sorted(rules.items(), key=lambda x: (-x[1]["claimed"], x[0])):
         mark = f"**UNDER {100 * WANTED:.0f} %**" if too_low(name, sure, c) else ""

@@ -147,7 +147,7 @@ fn joined(reference: &Reference<'_>, owned: (SourceId, usize), subject: &Subject
     if facts.sources[owned.0].block == reference.block && !before(&&owned.0) {
         return -2 * PLAIN;
     }
-    let Some(&new) = facts.blocks[reference.block].sources.iter().filter(before).next_back() else { return 0 };
+    let Some(&new) = facts.blocks[reference.block].sources.iter().rfind(before) else { return 0 };
     let Some((partner, _)) = mend::partner(subject, reference) else { return 0 };
     if partner != new {
         return if owned.0 == new { PLAIN } else { 0 };
