@@ -50,7 +50,7 @@ impl Type {
         match word.as_str() {
             "int" | "integer" | "bigint" | "smallint" | "tinyint" | "mediumint" | "int2" | "int4" | "int8"
             | "serial" | "bigserial" | "smallserial" | "long" | "short" | "byte" | "int16" | "int32" | "int64"
-            | "unsigned" | "year" | "hugeint" | "uint8" | "uint16" | "uint32" | "uint64" => Type::Integer,
+            | "unsigned" | "signed" | "year" | "hugeint" | "uint8" | "uint16" | "uint32" | "uint64" => Type::Integer,
             "real" | "float" | "double" | "decimal" | "numeric" | "number" | "float4" | "float8" | "money" | "dec"
             | "float32" | "float64" => Type::Number,
             "text" | "varchar" | "char" | "character" | "nvarchar" | "nchar" | "string" | "clob" | "tinytext"

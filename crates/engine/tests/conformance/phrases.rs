@@ -55,6 +55,12 @@ const SAID: &[(&str, &str)] = &[
     ("FORMAT(t, 'yyyy-MM')", "2023-12"),
     ("STRFTIME('%Y-%m', d)", "2024-03"),
     ("FORMAT_DATE('%Y', d)", "2024"),
+    ("DAYNAME(d)", "Friday"),
+    ("MONTHNAME(d)", "March"),
+    ("ISNULL(NULL, 7)", "7"),
+    ("ZEROIFNULL(NULL)", "0"),
+    ("TO_NUMBER('2.5')", "2.5"),
+    ("CASE WHEN BOOL_OR(d > t) THEN 1 ELSE 0 END", "1"),
     ("LAST_DAY(d)", "2024-03-31"),
     ("EOMONTH(d)", "2024-03-31"),
     ("DATEFROMPARTS(2024, 3, 15)", "2024-03-15"),
@@ -64,6 +70,9 @@ const SAID: &[(&str, &str)] = &[
     ("CASE WHEN CURDATE() > d THEN 1 ELSE 0 END", "1"),
     ("CAST(t AS DATE)", "2023-12-31"),
     ("TRY_CAST('7' AS INTEGER)", "7"),
+    ("CONVERT('7', SIGNED)", "7"),
+    ("CONVERT(INTEGER, '7')", "7"),
+    ("CONVERT(VARCHAR(10), 7)", "7"),
     ("IFNULL(NULL, 7)", "7"),
     ("NVL(NULL, 7)", "7"),
     ("NVL2('x', 2, 3)", "2"),
@@ -93,9 +102,13 @@ const UNSAID: &[(&str, &str)] = &[
     ("spark", "DATEFROMPARTS(2024, 3, 15)"),
 ];
 
-/// What is the database's own and means something else there: Spark counts whole units.
-const OWN: &[(&str, &str)] =
-    &[("spark", "DATEDIFF(day, t, d)"), ("spark", "DATEDIFF(month, t, d)"), ("spark", "DATEDIFF(year, t, d)")];
+/// What is the database's own, and means something else there: Spark counts whole units, and has no day 0.
+const OWN: &[(&str, &str)] = &[
+    ("spark", "DATEADD(MONTH, DATEDIFF(MONTH, 0, d), 0)"),
+    ("spark", "DATEDIFF(day, t, d)"),
+    ("spark", "DATEDIFF(month, t, d)"),
+    ("spark", "DATEDIFF(year, t, d)"),
+];
 
 fn shown(cell: &Cell) -> String {
     match cell {

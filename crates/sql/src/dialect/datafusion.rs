@@ -67,6 +67,8 @@ pub static DATAFUSION: Dialect = Dialect {
     longest_name: 0,
     system_schemas: &["information_schema"],
     lacks: &[
+        Feature::Convert,
+        Feature::ConvertTypeFirst,
         Feature::FilterInside,
         Feature::RLike,
         Feature::Glob,

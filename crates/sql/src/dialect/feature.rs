@@ -16,6 +16,8 @@ pub enum Feature {
     AnyAll,
     Extract,
     Interval,
+    Convert,
+    ConvertTypeFirst,
     /// `CURRENT_DATE()`.
     CalledKeyword,
     TypedLiteral,
@@ -66,6 +68,8 @@ impl Feature {
             Feature::AnyAll => ("ANY (…) / ALL (…)", "IN (…), or compare with MIN or MAX"),
             Feature::Extract => ("EXTRACT(part FROM x)", "the dialect's own date functions"),
             Feature::Interval => ("INTERVAL", "the dialect's own date functions"),
+            Feature::ConvertTypeFirst => ("CONVERT(type, x)", "CAST(x AS type)"),
+            Feature::Convert => ("CONVERT(x, type)", "CAST(x AS type)"),
             Feature::CalledKeyword => ("parentheses behind CURRENT_DATE", "CURRENT_DATE alone"),
             Feature::TypedLiteral => ("DATE '…'", "a plain literal"),
             Feature::AtTimeZone => ("AT TIME ZONE", "the dialect's own date functions"),

@@ -27,6 +27,8 @@ pub static HIVE: Dialect = Dialect {
     limit: LimitSyntax { comma: true, ..SPARK.limit },
     aliases: AliasUse { in_select: false, in_group_by: false, in_qualify: false, ..SPARK.aliases },
     lacks: &[
+        Feature::Convert,
+        Feature::ConvertTypeFirst,
         Feature::FilterInside,
         Feature::DoubleColonCast,
         Feature::TryCast,

@@ -88,6 +88,12 @@ const MEANINGS: &[(&str, &str, Phrase)] = &[
     ("parse_timestamp", "f% 0", Phrase::ParseDate),
     ("to_date", "0", Phrase::ToDate),
 
+    ("dayname", "0", Phrase::DayName),
+    ("monthname", "0", Phrase::MonthName),
+    ("to_number", "0", Phrase::ToNumber),
+    ("to_char", "0", Phrase::ToText),
+    ("to_varchar", "0", Phrase::ToText),
+
     ("from_unixtime", "0", Phrase::FromUnix),
     ("to_timestamp", "0", Phrase::FromUnix),
     ("timestamp_seconds", "0", Phrase::FromUnix),
@@ -95,6 +101,7 @@ const MEANINGS: &[(&str, &str, Phrase)] = &[
     ("datefromparts", "0 1 2", Phrase::MakeDate),
     ("date_from_parts", "0 1 2", Phrase::MakeDate),
     ("convert", "t 0", Phrase::Cast),
+    ("convert", "0 t", Phrase::Cast),
     ("try_convert", "t 0", Phrase::Cast),
     ("last_day", "0", Phrase::LastDay),
     ("last_day_of_month", "0", Phrase::LastDay),
@@ -121,6 +128,8 @@ const MEANINGS: &[(&str, &str, Phrase)] = &[
     ("isnull", "0 1", Phrase::IfNull),
     ("ifnull", "0 1", Phrase::IfNull),
     ("nvl2", "0 1 2", Phrase::IfNotNull),
+    ("isnull", "0", Phrase::IsNull),
+    ("zeroifnull", "0", Phrase::ZeroIfNull),
     ("if", "0 1 2", Phrase::If),
     ("iif", "0 1 2", Phrase::If),
     ("iff", "0 1 2", Phrase::If),
@@ -154,6 +163,9 @@ const MEANINGS: &[(&str, &str, Phrase)] = &[
     ("countif", "0", Phrase::CountIf),
     ("approx_count_distinct", "0", Phrase::CountDistinct),
     ("approx_distinct", "0", Phrase::CountDistinct),
+    ("bool_or", "0", Phrase::Any),
+    ("bool_and", "0", Phrase::All),
+    ("every", "0", Phrase::All),
     ("any_value", "0", Phrase::AnyValue),
     ("arbitrary", "0", Phrase::AnyValue),
     ("stddev", "0", Phrase::Deviation),
@@ -183,6 +195,8 @@ const FORMS: &[(&str, &str)] = &[
     ("date_format", "0 fj"),
     ("format", "0 fj"),
     ("to_char", "0 ft"),
+    ("to_number", "0"),
+    ("isnull", "0 1"),
 ];
 
 /// What a call means. The dialect is the one that the words are wanted of.

@@ -119,6 +119,7 @@ pub static MYSQL: Dialect = Dialect {
     longest_name: 0,
     file_schemas: &[],
     lacks: &[
+        Feature::ConvertTypeFirst,
         Feature::FilterInside,
         Feature::DoubleColonCast,
         Feature::TryCast,

@@ -24,6 +24,10 @@ pub enum Phrase {
     Full(Unit),
     /// A date written out.
     Format,
+    /// `Monday`.
+    DayName,
+    /// `January`.
+    MonthName,
     /// A date read from text that is written like that.
     ParseDate,
     /// Seconds since 1970 as a date.
@@ -42,6 +46,8 @@ pub enum Phrase {
     IfNull,
     /// The second if the first is not NULL, else the third.
     IfNotNull,
+    IsNull,
+    ZeroIfNull,
     If,
     Greatest,
     Least,
@@ -64,6 +70,9 @@ pub enum Phrase {
     /// How many rows the condition holds for.
     CountIf,
     CountDistinct,
+    /// Whether a condition holds for any row, or for all.
+    Any,
+    All,
     AnyValue,
     /// The deviation of a sample.
     Deviation,
@@ -72,6 +81,7 @@ pub enum Phrase {
     /// Converted to that type, where CAST with its usual name is not the way.
     ToInteger,
     ToText,
+    ToNumber,
     ToDate,
     ToTimestamp,
     ToTime,
@@ -105,6 +115,12 @@ pub(crate) const STANDARD: &[(Phrase, &str)] = &[
     (Phrase::If, "CASE WHEN {0} THEN {1} ELSE {2} END"),
     (Phrase::IfNotNull, "CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END"),
     (Phrase::IfNull, "COALESCE({0}, {1})"),
+    (Phrase::IsNull, "({0} IS NULL)"),
+    (Phrase::ZeroIfNull, "COALESCE({0}, 0)"),
+    (Phrase::Any, "(MAX(CASE WHEN {0} THEN 1 ELSE 0 END) = 1)"),
+    (Phrase::All, "(MIN(CASE WHEN {0} THEN 1 ELSE 0 END) = 1)"),
+    (Phrase::ToText, "CAST({0} AS VARCHAR)"),
+    (Phrase::ToNumber, "CAST({0} AS DECIMAL(38, 10))"),
     (Phrase::Concat, "({|})"),
     (Phrase::Itself, "({0})"),
     (Phrase::Length, "LENGTH({0})"),
@@ -154,6 +170,14 @@ impl Said {
             Phrase::Full(unit) => (unit, Phrase::Full),
             Phrase::Plus(unit) if number(self.arguments.get(1)?).is_some() => (unit, Phrase::Plus),
             Phrase::Plus(unit) => (unit, Phrase::PlusSome),
+            // A name alone has words of its own where formats have no names, and the other way round.
+            Phrase::Format if named(self.arguments.get(1)?).is_some_and(|name| own(name).is_some()) => {
+                return Said::new(named(self.arguments.get(1)?)?, &[self.arguments.first()?]).in_words_of(dialect);
+            }
+            Phrase::DayName | Phrase::MonthName if own(self.phrase).is_none() => {
+                let format = if self.phrase == Phrase::DayName { "%A" } else { "%B" };
+                return Said::new(Phrase::Format, &[self.arguments.first()?, format]).in_words_of(dialect);
+            }
             // Text that is written as dates are everywhere needs no format.
             Phrase::ParseDate if own(Phrase::ParseDate).is_none() => {
                 let as_usual = match self.arguments.get(1)?.as_str() {
@@ -182,6 +206,15 @@ impl Said {
             None => format!("({count}) * {times}"),
         };
         Said::new(Phrase::Plus(smaller), &[date, &more]).in_words_of(dialect)
+    }
+}
+
+/// The phrase of a format that is a name and nothing else.
+fn named(format: &str) -> Option<Phrase> {
+    match format {
+        "%A" => Some(Phrase::DayName),
+        "%B" => Some(Phrase::MonthName),
+        _ => None,
     }
 }
 

@@ -66,6 +66,8 @@ static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Multiply, "(({0}) * ({1}))"),
     (Phrase::Add, "(({0}) + ({1}))"),
     (Phrase::JoinTexts, "STRING_AGG(CAST({0} AS TEXT), {1})"),
+    (Phrase::ToText, "CAST({0} AS TEXT)"),
+    (Phrase::ToNumber, "CAST({0} AS NUMERIC)"),
     (Phrase::CountIf, "COUNT(*) FILTER (WHERE {0})"),
     (Phrase::Deviation, "stddev_samp({0})"),
 ];
@@ -141,6 +143,8 @@ pub static POSTGRES: Dialect = Dialect {
     longest_name: 63,
     file_schemas: &[],
     lacks: &[
+        Feature::Convert,
+        Feature::ConvertTypeFirst,
         Feature::FilterInside,
         Feature::CalledKeyword,
         Feature::TryCast,

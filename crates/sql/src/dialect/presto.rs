@@ -127,6 +127,8 @@ pub static PRESTO: Dialect = Dialect {
     longest_name: 0,
     file_schemas: &[],
     lacks: &[
+        Feature::Convert,
+        Feature::ConvertTypeFirst,
         Feature::FilterInside,
         Feature::CalledKeyword,
         Feature::DoubleColonCast,

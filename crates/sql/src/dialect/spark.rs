@@ -144,6 +144,8 @@ pub static SPARK: Dialect = Dialect {
         "xml",
     ],
     lacks: &[
+        Feature::Convert,
+        Feature::ConvertTypeFirst,
         Feature::FilterInside,
         Feature::DoubleColonCast,
         Feature::SimilarTo,

@@ -13,6 +13,8 @@ pub static TRINO: Dialect = Dialect {
     title: "Trino",
     other_names: &["athena", "prestosql"],
     lacks: &[
+        Feature::Convert,
+        Feature::ConvertTypeFirst,
         Feature::FilterInside,
         Feature::CalledKeyword,
         Feature::DoubleColonCast,

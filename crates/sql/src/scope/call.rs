@@ -97,7 +97,7 @@ impl<'a> Resolver<'a> {
                 FunctionArguments::Subquery(query) => _ = self.subquery(query, inner, None),
                 FunctionArguments::List(list) => {
                     for (i, argument) in list.args.iter().enumerate() {
-                        if is_unit(argument, i, &lower, count) {
+                        if is_unit(argument, i, &lower, count) || is_type(argument, i, &lower) {
                             continue;
                         }
                         if let Some(value) = self.argument(argument, inner) {
@@ -220,6 +220,17 @@ impl<'a> Resolver<'a> {
 /// `min(a)` aggregates in SQLite, `min(a, b)` does not.
 fn aggregates(function: &Function, lower: &str, arguments: usize) -> bool {
     function.aggregate && !(function.scalar && matches!(lower, "min" | "max") && arguments > 1)
+}
+
+/// SQL Server's `CONVERT(VARCHAR(10), x)`: the first argument is a type.
+fn is_type(argument: &FunctionArg, index: usize, function: &str) -> bool {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else { return false };
+    let name = match expr {
+        Expr::Identifier(name) => name.value.to_lowercase(),
+        Expr::Function(call) => function_name(&call.name),
+        _ => return false,
+    };
+    index == 0 && ["convert", "try_convert"].contains(&function) && Type::from_name(&name) != Type::Any
 }
 
 /// A bare word that names a unit: the first argument of many functions, the last one of BigQuery's.

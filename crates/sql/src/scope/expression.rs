@@ -225,6 +225,8 @@ impl<'a> Resolver<'a> {
             Expr::RLike { .. } => Feature::RLike,
             Expr::AnyOp { .. } | Expr::AllOp { .. } => Feature::AnyAll,
             Expr::Extract { .. } => Feature::Extract,
+            Expr::Convert { data_type: Some(_), target_before_value: true, .. } => Feature::ConvertTypeFirst,
+            Expr::Convert { data_type: Some(_), .. } => Feature::Convert,
             Expr::Interval(_) => Feature::Interval,
             Expr::TypedString(_) => Feature::TypedLiteral,
             Expr::AtTimeZone { .. } => Feature::AtTimeZone,

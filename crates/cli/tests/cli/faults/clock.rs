@@ -83,8 +83,8 @@ fn l11_a_clock_that_jumps_loses_nothing_and_lets_nobody_in() {
     // What is begun before the first jump must outlast all of them.
     let (status, talk) = server.hear("ann", here, "POST /v1/sessions", &json!({}));
     assert!(status < 300, "{status} {talk}");
-    let talk = talk["id"].as_str().unwrap().to_owned();
-    let all = json!({"sql": "SELECT id FROM products ORDER BY id"});
+    let talk = talk["session_id"].as_str().unwrap().to_owned();
+    let all = json!({"sql": "SELECT product_id FROM products ORDER BY product_id"});
     let (status, page) = server.hear("ann", here, "POST /v1/run?page_size=2", &all);
     assert_eq!(status, 200, "{page}");
     let mut cursor = page["cursor"].as_str().unwrap().to_owned();
@@ -111,8 +111,8 @@ fn l11_a_clock_that_jumps_loses_nothing_and_lets_nobody_in() {
         let (status, kept) = server.hear("ann", ends, &format!("GET /v1/sessions/{talk}"), &json!({}));
         assert_eq!(status, 200, "a jump of {jump}: {kept}");
         assert_eq!(kept["turns"].as_array().unwrap().len(), number + 1, "a jump of {jump}: {kept}");
-        let (status, page) = server.hear("ann", ends, &format!("GET /v1/results/{cursor}"), &json!({}));
-        assert_eq!((status, page["rows"].as_array().map(Vec::len)), (200, Some(2)), "a jump of {jump}: {page}");
+        let (status, page) = server.hear("ann", ends, &format!("GET /v1/results/{cursor}?page_size=2"), &json!({}));
+        assert_eq!((status, page["rows"]["rows"].as_array().map(Vec::len)), (200, Some(2)), "a jump of {jump}: {page}");
         page["cursor"].as_str().unwrap().clone_into(&mut cursor);
         // Nobody gets forty more because a minute seems to have passed; some may have come back in the time that really has.
         let let_through = (0..20).take_while(|_| often(&mut server, ends).0 == 200).count();

@@ -12,8 +12,15 @@ use crate::scope::{BlockId, Clause, Meaning, Reference, SourceId, place};
 const PLAIN: isize = 6;
 const SLIGHT: isize = 2;
 
+/// A longer question is a text in which all words stand together somewhere.
+const LONGEST: usize = 2_000;
+
 /// What speaks for a source as the owner of a column that a reference names; against it where it is below zero.
 pub(super) fn evidence(reference: &Reference<'_>, source: SourceId, column: &str, subject: &Subject<'_>) -> isize {
+    // Hostile texts have names without end.
+    if !mend::worth_mending(subject, &[]) {
+        return 0;
+    }
     let names = subject.facts.sources[source].column_names();
     let Some(index) = names.iter().position(|c| c.eq_ignore_ascii_case(column)) else { return 0 };
     let owned = (source, index);
@@ -33,7 +40,7 @@ pub(super) fn is_itself(reference: &Reference<'_>, source: SourceId, column: &st
 
 /// Whether the question speaks of a column and a table in one breath: `the names of all tracks`, `branch names`.
 pub(super) fn named_together(table: &str, column: &str, subject: &Subject<'_>) -> bool {
-    let Some(question) = subject.context.question else { return false };
+    let Some(question) = subject.context.question.filter(|question| question.len() <= LONGEST) else { return false };
     let said = words_of(question);
     let owner = words_of(table);
     let mut own: Vec<String> = words_of(column).into_iter().filter(|w| !owner.contains(w)).collect();
@@ -123,17 +130,16 @@ fn is_column(block: BlockId, item: usize, owned: (SourceId, usize), subject: &Su
 fn branches<'s>(block: BlockId, subject: &'s Subject<'_>) -> impl Iterator<Item = BlockId> + 's {
     let blocks = &subject.facts.blocks;
     let start = |block: BlockId| subject.query.span(blocks[block].place).start;
-    let beside = move |first: BlockId, second: BlockId| {
-        let before = subject.query.source[..start(second)].trim_end().to_ascii_lowercase();
-        let before = before.strip_suffix("all").unwrap_or(&before).trim_end();
-        let between = |b: BlockId| b != first && start(first) < start(b) && start(b) < start(second);
-        ["union", "intersect", "except"].iter().any(|word| before.ends_with(word))
-            && !(0..blocks.len()).any(|b| between(b) && blocks[b].parent == blocks[first].parent)
+    let beside = move |other: &BlockId| *other != block && blocks[*other].parent == blocks[block].parent;
+    let before = (0..blocks.len()).filter(beside).filter(|&b| start(b) < start(block)).max_by_key(|&b| start(b));
+    let behind = (0..blocks.len()).filter(beside).filter(|&b| start(b) > start(block)).min_by_key(|&b| start(b));
+    // A word or two before the second of the two says how they are put together.
+    let put_together = move |second: BlockId| {
+        let mut words = subject.query.source[..start(second)].split_whitespace().rev();
+        let last = words.next().filter(|word| !word.eq_ignore_ascii_case("all")).or_else(|| words.next());
+        last.is_some_and(|word| ["union", "intersect", "except"].iter().any(|o| word.eq_ignore_ascii_case(o)))
     };
-    (0..blocks.len()).filter(move |&other| {
-        let (first, second) = if start(other) < start(block) { (other, block) } else { (block, other) };
-        other != block && blocks[other].parent == blocks[block].parent && beside(first, second)
-    })
+    before.filter(|_| put_together(block)).into_iter().chain(behind.filter(|&b| put_together(b)))
 }
 
 /// The condition of a join speaks of what is joined, and ties it to something before it that is not tied yet.

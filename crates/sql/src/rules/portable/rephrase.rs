@@ -171,6 +171,22 @@ pub(crate) fn cast_to_date(subject: &Subject<'_>, start: usize) -> Option<Fix> {
     Some(mend::replace(whole, words, Applicability::Likely, why))
 }
 
+/// `CONVERT(x, type)` as CAST, or as the dialect makes such values; the span begins with the word.
+pub(crate) fn convert(subject: &Subject<'_>, start: usize) -> Option<Fix> {
+    let (whole, arguments) = mend::call(subject, Span::new(start, start + "CONVERT".len()))?;
+    let texts: Vec<&str> = arguments.iter().map(|span| subject.query.text(*span).trim()).collect();
+    let dialect = subject.context.dialect;
+    let said = meaning("convert", &texts, dialect)?;
+    let (value, to) = (said.arguments.first()?, said.arguments.get(1)?);
+    // MySQL's names of integers are its own.
+    let whole_number = ["signed", "unsigned"].iter().any(|word| to.to_ascii_lowercase().starts_with(word));
+    let to = if whole_number { "BIGINT" } else { to.as_str() };
+    let own = conversion(to).and_then(|phrase| Said::new(phrase, &[value]).in_words_of(dialect));
+    let (words, template) = own.or_else(|| Said::new(Phrase::Cast, &[value, to]).in_words_of(dialect))?;
+    let why = format!("{} says it as `{template}`", dialect.name);
+    Some(mend::replace(whole, words, Applicability::Likely, why))
+}
+
 /// How a value becomes one of a type, where that may take other words than CAST.
 pub(super) fn conversion(type_name: &str) -> Option<Phrase> {
     Some(match Type::from_name(type_name) {

@@ -4,7 +4,7 @@ use crate::dialect::Feature;
 use crate::finding::{Finding, Severity, Span};
 use crate::mend;
 use crate::review::whole;
-use crate::rules::portable::rephrase::{cast_to_date, extract, filter_inside, moved_by_interval};
+use crate::rules::portable::rephrase::{cast_to_date, convert, extract, filter_inside, moved_by_interval};
 use crate::rules::portable::respell;
 use crate::rules::{Rule, Subject};
 
@@ -53,6 +53,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             Feature::FilterInside => filter_inside(subject, subject.query.span(*place)),
             Feature::Extract => extract(subject, span.start),
             Feature::Interval => moved_by_interval(subject, span),
+            Feature::Convert | Feature::ConvertTypeFirst => convert(subject, span.start),
             Feature::CastToDate => cast_to_date(subject, span.start),
             Feature::CalledKeyword => respell::without_call(subject.query.span(*place), subject),
             Feature::DoubleColonCast => respell::double_colon(subject.query.span(*place), subject),
