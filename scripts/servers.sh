@@ -188,6 +188,6 @@ POM
 # Starts a server that is written in Java, so that it comes up soon rather than runs fast for long.
 start_java() { # name folder arguments...
   local name=$1 folder=$2; shift 2
-  (let_go; cd "$folder"; exec java -Xmx1200m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "$@" > "$folder/log" 2>&1 < /dev/null) &
+  (let_go; cd "$folder"; exec java -Xmx1200m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "$@" > "$folder/log" 2>&1 < /dev/null) &
   echo $! > "$STATE/$name.pid"
 }

@@ -14,7 +14,6 @@ const MEANINGS: &[(&str, &str, Phrase)] = &[
     ("year", "0", Phrase::Part(Part::Year)),
     ("quarter", "0", Phrase::Part(Part::Quarter)),
     ("month", "0", Phrase::Part(Part::Month)),
-    ("week", "0", Phrase::Part(Part::Week)),
     ("weekofyear", "0", Phrase::Part(Part::Week)),
     ("day", "0", Phrase::Part(Part::Day)),
     ("dayofmonth", "0", Phrase::Part(Part::Day)),
@@ -60,13 +59,12 @@ const MEANINGS: &[(&str, &str, Phrase)] = &[
 
     ("datediff", "0 1", Phrase::Between(Unit::Day)),
     ("datediff", "u 1 0", Phrase::Between(Unit::Each)),
-    ("date_diff", "u 1 0", Phrase::Between(Unit::Each)),
+    ("date_diff", "u 1 0", Phrase::Full(Unit::Each)),
     ("date_diff", "0 1 u", Phrase::Between(Unit::Each)),
     ("date_diff", "0 1", Phrase::Between(Unit::Day)),
     ("timestamp_diff", "0 1 u", Phrase::Full(Unit::Each)),
     ("datetime_diff", "0 1 u", Phrase::Between(Unit::Each)),
     ("timestampdiff", "u 1 0", Phrase::Full(Unit::Each)),
-    ("months_between", "0 1", Phrase::Full(Unit::Month)),
 
     ("strftime", "f% 0", Phrase::Format),
     ("strftime", "0 f%", Phrase::Format),
@@ -146,7 +144,6 @@ const MEANINGS: &[(&str, &str, Phrase)] = &[
     ("lcase", "0", Phrase::Lower),
     ("divide", "0 1", Phrase::Divide),
     ("safe_divide", "0 1", Phrase::SafeDivide),
-    ("div0", "0 1", Phrase::SafeDivide),
     ("subtract", "0 1", Phrase::Subtract),
     ("minus", "0 1", Phrase::Subtract),
     ("multiply", "0 1", Phrase::Multiply),
@@ -220,24 +217,49 @@ pub(crate) fn part(part: Part, of: &str) -> Option<Said> {
             _ => None,
         };
     }
-    let Some((later, earlier)) = difference(of) else { return Some(Said::new(Phrase::Part(part), &[of])) };
-    let unit = match part {
-        Part::Day => Unit::Day,
-        Part::Epoch => Unit::Second,
-        _ => return None,
-    };
-    // A third date, or what is to be added, is more than a difference.
-    [later, earlier]
-        .iter()
-        .all(|side| difference(side).is_none())
-        .then(|| Said::new(Phrase::Full(unit), &[later, earlier]))
+    let of = without_parentheses(of);
+    let terms = terms(of);
+    let moved = |term: &str| term.get(..8).is_some_and(|word| word.eq_ignore_ascii_case("interval"));
+    match terms.as_slice() {
+        // A date, perhaps some time later or earlier.
+        [_, rest @ ..] if rest.iter().all(|(_, term)| moved(term)) => Some(Said::new(Phrase::Part(part), &[of])),
+        [(_, later), ('-', earlier)] => match part {
+            Part::Day => Some(Said::new(Phrase::Full(Unit::Day), &[later, earlier])),
+            Part::Epoch => Some(Said::new(Phrase::Elapsed, &[later, earlier])),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
-/// The sides of the last minus that stands outside of parentheses and quotes; none where an INTERVAL is taken away.
-fn difference(text: &str) -> Option<(&str, &str)> {
-    let minus = outside(text).filter(|&(_, c)| c == '-').map(|(at, _)| at).last().filter(|&at| at > 0)?;
-    let (before, behind) = (text[..minus].trim(), text[minus + 1..].trim());
-    (!behind.get(..8).is_some_and(|word| word.eq_ignore_ascii_case("interval"))).then_some((before, behind))
+/// What is added up outside of parentheses and quotes, each with its sign.
+fn terms(text: &str) -> Vec<(char, &str)> {
+    let mut signs: Vec<(usize, char)> = outside(text).filter(|&(at, c)| at > 0 && matches!(c, '+' | '-')).collect();
+    signs.push((text.len(), '+'));
+    let (mut terms, mut from, mut sign) = (Vec::new(), 0, '+');
+    for (at, next) in signs {
+        terms.push((sign, text[from..at].trim()));
+        (from, sign) = (at + 1, next);
+    }
+    terms
+}
+
+/// A text without the parentheses around all of it.
+fn without_parentheses(text: &str) -> &str {
+    let text = text.trim();
+    match text.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
+        Some(inner) if is_whole(inner) => without_parentheses(inner),
+        _ => text,
+    }
+}
+
+/// Whether no parenthesis in a text closes what was opened before it.
+fn is_whole(text: &str) -> bool {
+    let mut depth = 0i32;
+    text.chars().all(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth >= 0
+    })
 }
 
 /// The letters of a text that stand outside of parentheses and quotes.
@@ -266,11 +288,7 @@ fn as_call(text: &str) -> Option<(&str, Vec<&str>)> {
     let name = name.trim();
     (!name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')).then_some(())?;
     // The last parenthesis must be the one that closes the first.
-    let mut depth = 0i32;
-    for c in inside.chars() {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        (depth >= 0).then_some(())?;
-    }
+    is_whole(inside).then_some(())?;
     let mut commas: Vec<usize> = outside(inside).filter(|&(_, c)| c == ',').map(|(at, _)| at).collect();
     commas.push(inside.len());
     let mut from = 0;
@@ -340,7 +358,9 @@ fn takes_no_modifiers(dialect: &Dialect) -> bool {
 /// The phrase of a call whose arguments fit a form.
 fn fits(form: &str, phrase: Phrase, arguments: &[&str]) -> Option<Said> {
     if form == "*" {
-        return Some(Said::new(phrase, arguments));
+        // One value is an aggregate's where the greatest of several are wanted.
+        let enough = arguments.len() > usize::from(matches!(phrase, Phrase::Greatest | Phrase::Least));
+        return enough.then(|| Said::new(phrase, arguments));
     }
     let parts: Vec<&str> = form.split_whitespace().collect();
     (parts.len() == arguments.len()).then_some(())?;
@@ -359,10 +379,12 @@ fn fits(form: &str, phrase: Phrase, arguments: &[&str]) -> Option<Said> {
                 let (count, of) = interval(argument)?;
                 (slots[1], unit) = (Some(count), Some(of));
             }
-            "f%" => slots[1] = Some(read(Style::Percent, quoted(argument)?)?),
-            "fm" => slots[1] = Some(read(Style::MySql, quoted(argument)?)?),
-            "ft" => slots[1] = Some(read(Style::Template, quoted(argument)?)?),
-            "fj" => slots[1] = Some(read(Style::Java, quoted(argument)?)?),
+            "f%" => slots[1] = Some(format(Style::Percent, argument)?),
+            "fm" => slots[1] = Some(format(Style::MySql, argument)?),
+            "ft" => slots[1] = Some(format(Style::Template, argument)?),
+            "fj" => slots[1] = Some(format(Style::Java, argument)?),
+            // A span of time is no number of days, in whatever form it stands.
+            "1" if counts(phrase) && argument.to_ascii_lowercase().contains("interval") => return None,
             place => slots[place.parse::<usize>().ok()?] = Some(argument.to_string()),
         }
     }
@@ -391,12 +413,23 @@ fn fits(form: &str, phrase: Phrase, arguments: &[&str]) -> Option<Said> {
         }
         other => other,
     };
-    Some(Said { phrase, arguments })
+    Some(Said { phrase, arguments, timed: false })
+}
+
+/// Whether the second argument of a phrase is how many units a date is moved by.
+fn counts(phrase: Phrase) -> bool {
+    matches!(phrase, Phrase::Plus(_) | Phrase::Minus(_))
 }
 
 /// A count the other way.
 pub(crate) fn negative(count: &str) -> String {
     number(count).and_then(i64::checked_neg).map_or_else(|| format!("-({count})"), |count| count.to_string())
+}
+
+/// A format in quotes that has a letter for a date in it; one letter alone may mean anything.
+fn format(style: Style, argument: &str) -> Option<String> {
+    let text = quoted(argument)?;
+    read(style, text).filter(|format| text.len() > 1 && format.contains('%'))
 }
 
 /// A word that may be a type: `DATE`, `VARCHAR(10)`.
@@ -510,16 +543,22 @@ mod tests {
         assert_eq!(said("date_format", &["d", "'%H:%i'"]), "strftime('%H:%M', d)");
         assert!(meaning("datediff", &["a", "b", "c"], &SQLITE).is_none());
         assert!(meaning("dateadd", &["day", "7", "0"], &SQLITE).is_none());
+        // What is no number of days is none, whatever it is.
+        for span in ["'1 day'::interval", "/* x */ INTERVAL 1 DAY", "n * INTERVAL '1 day'", "INTERVAL 1 MICROSECOND"] {
+            assert!(meaning("date_add", &["d", span], &POSTGRES).is_none(), "{span}");
+            assert!(!is_of_another("date_add", &["d", span], &MYSQL), "{span}");
+        }
+        assert!(!is_of_another("format", &["s", "'-'"], &SQLITE));
     }
 
     #[test]
     fn time_between_two_dates_is_no_date() {
         let said = |read, of| part(read, of).and_then(|said| Some(said.in_words_of(&SQLITE)?.0));
         assert_eq!(said(Part::Day, "a - b"), says("timestampdiff", &["DAY", "b", "a"], &SQLITE));
-        assert_eq!(
-            said(Part::Epoch, "(a) - f('x - y')"),
-            says("timestampdiff", &["SECOND", "f('x - y')", "(a)"], &SQLITE)
-        );
+        assert_eq!(said(Part::Day, "(a - b)"), said(Part::Day, "a - b"));
+        let seconds = "((strftime('%s', (a)) - strftime('%s', f('x - y'))) * 1.0)";
+        assert_eq!(said(Part::Epoch, "(a) - f('x - y')").unwrap(), seconds);
+        assert_eq!(said(Part::Day, "a - b + INTERVAL '1 day'"), None);
         assert_eq!(said(Part::Year, "AGE(CURRENT_DATE, born)"), said(Part::Year, "age(born)"));
         assert_eq!(said(Part::Month, "a - b"), None);
         assert_eq!(said(Part::Day, "a - b - c"), None);

@@ -22,6 +22,8 @@ pub enum Phrase {
     Between(Unit),
     /// How many whole units have passed from the second to the first.
     Full(Unit),
+    /// Seconds from the second to the first, with a fraction.
+    Elapsed,
     /// A date written out.
     Format,
     /// `Monday`.
@@ -30,6 +32,8 @@ pub enum Phrase {
     MonthName,
     /// A date read from text that is written like that.
     ParseDate,
+    /// The same with a time of day.
+    ParseMoment,
     /// Seconds since 1970 as a date.
     FromUnix,
     /// Year, month and day as a date.
@@ -90,6 +94,23 @@ pub enum Phrase {
 }
 
 impl Phrase {
+    /// How many of its first arguments are dates.
+    pub(crate) fn dates(self) -> usize {
+        match self {
+            Phrase::Between(_) | Phrase::Full(_) | Phrase::Elapsed => 2,
+            Phrase::Part(_)
+            | Phrase::Truncate(_)
+            | Phrase::Plus(_)
+            | Phrase::PlusSome(_)
+            | Phrase::Format
+            | Phrase::DayName
+            | Phrase::MonthName
+            | Phrase::LastDay
+            | Phrase::Julian => 1,
+            _ => 0,
+        }
+    }
+
     /// Whether it gives a date, and not a number or a text that is read off one.
     pub(crate) fn gives_date(self) -> bool {
         matches!(
@@ -113,9 +134,9 @@ impl Phrase {
 #[rustfmt::skip]
 pub(crate) const STANDARD: &[(Phrase, &str)] = &[
     (Phrase::If, "CASE WHEN {0} THEN {1} ELSE {2} END"),
-    (Phrase::IfNotNull, "CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END"),
+    (Phrase::IfNotNull, "CASE WHEN ({0}) IS NOT NULL THEN {1} ELSE {2} END"),
     (Phrase::IfNull, "COALESCE({0}, {1})"),
-    (Phrase::IsNull, "({0} IS NULL)"),
+    (Phrase::IsNull, "(({0}) IS NULL)"),
     (Phrase::ZeroIfNull, "COALESCE({0}, 0)"),
     (Phrase::Any, "(MAX(CASE WHEN {0} THEN 1 ELSE 0 END) = 1)"),
     (Phrase::All, "(MIN(CASE WHEN {0} THEN 1 ELSE 0 END) = 1)"),
@@ -125,7 +146,7 @@ pub(crate) const STANDARD: &[(Phrase, &str)] = &[
     (Phrase::Itself, "({0})"),
     (Phrase::Length, "LENGTH({0})"),
     (Phrase::Substring, "SUBSTR({0}, {1}, {2})"),
-    (Phrase::CountIf, "SUM(CASE WHEN {0} THEN 1 ELSE 0 END)"),
+    (Phrase::CountIf, "COUNT(CASE WHEN {0} THEN 1 END)"),
     (Phrase::CountDistinct, "COUNT(DISTINCT {0})"),
     (Phrase::AnyValue, "MIN({0})"),
     (Phrase::Modulo, "(({0}) % ({1}))"),
@@ -141,16 +162,24 @@ pub(crate) struct Said {
     pub(crate) phrase: Phrase,
     /// In the phrase's order. A format is in the letters of [`Style::Percent`].
     pub(crate) arguments: Vec<String>,
+    /// The first has a time of day, whatever its words say.
+    pub(crate) timed: bool,
+}
+
+/// A text in quotes as the date that it is, for dialects that take it for anything else.
+fn dated(argument: &str) -> String {
+    let kind = if argument.contains(':') { "TIMESTAMP" } else { "DATE" };
+    format!("CAST({argument} AS {kind})")
 }
 
 impl Said {
     pub(crate) fn new(phrase: Phrase, arguments: &[&str]) -> Said {
-        Said { phrase, arguments: arguments.iter().map(|&argument| argument.to_string()).collect() }
+        Said { phrase, arguments: arguments.iter().map(|&argument| argument.to_string()).collect(), timed: false }
     }
 
     /// A template filled with what it is about, where no unit matters.
     pub(crate) fn filled(&self, template: &str) -> Option<String> {
-        fill(template, &self.arguments, Unit::Each)
+        fill(template, self, Unit::Each)
     }
 
     /// A template as a person reads it.
@@ -160,6 +189,13 @@ impl Said {
 
     /// It in the words of a dialect, and the words with letters in place of what it is about.
     pub(crate) fn in_words_of(&self, dialect: &Dialect) -> Option<(String, String)> {
+        let dates = self.phrase.dates();
+        if dialect.strict_types && self.arguments.iter().take(dates).any(|a| a.starts_with('\'')) {
+            let mut dated_too = self.clone();
+            let texts = dated_too.arguments.iter_mut().take(dates).filter(|a| a.starts_with('\''));
+            texts.for_each(|argument| *argument = dated(argument));
+            return dated_too.in_words_of(dialect);
+        }
         let own = |phrase: Phrase| {
             let found = dialect.says.iter().chain(STANDARD).find(|(p, _)| *p == phrase);
             found.map(|(_, template)| *template).filter(|t| dialect.concat.pipes || !t.contains("{|}"))
@@ -178,6 +214,9 @@ impl Said {
                 let format = if self.phrase == Phrase::DayName { "%A" } else { "%B" };
                 return Said::new(Phrase::Format, &[self.arguments.first()?, format]).in_words_of(dialect);
             }
+            Phrase::ParseDate if has_hours(self.arguments.get(1)?) && own(Phrase::ParseMoment).is_some() => {
+                return Said { phrase: Phrase::ParseMoment, ..self.clone() }.in_words_of(dialect);
+            }
             // Text that is written as dates are everywhere needs no format.
             Phrase::ParseDate if own(Phrase::ParseDate).is_none() => {
                 let as_usual = match self.arguments.get(1)?.as_str() {
@@ -189,11 +228,11 @@ impl Said {
             }
             other => {
                 let template = own(other)?;
-                return Some((fill(template, &self.arguments, Unit::Each)?, shown(template, Unit::Each)));
+                return Some((fill(template, self, Unit::Each)?, shown(template, Unit::Each)));
             }
         };
         if let Some(template) = own(general(unit)).or_else(|| own(general(Unit::Each))) {
-            return Some((fill(template, &self.arguments, unit)?, shown(template, unit)));
+            return Some((fill(template, self, unit)?, shown(template, unit)));
         }
         let (smaller, times) = match (self.phrase, unit) {
             (Phrase::Plus(_), Unit::Week) => (Unit::Day, 7),
@@ -205,8 +244,13 @@ impl Said {
             Some(count) => count.checked_mul(times)?.to_string(),
             None => format!("({count}) * {times}"),
         };
-        Said::new(Phrase::Plus(smaller), &[date, &more]).in_words_of(dialect)
+        Said { timed: self.timed, ..Said::new(Phrase::Plus(smaller), &[date, &more]) }.in_words_of(dialect)
     }
+}
+
+/// Whether a format has a time of day in it.
+fn has_hours(format: &str) -> bool {
+    format.contains("%H") || format.contains("%I")
 }
 
 /// The phrase of a format that is a name and nothing else.
@@ -223,10 +267,14 @@ pub(crate) fn number(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
+/// What is longer was nested beyond what anybody writes.
+const LONGEST: usize = 4_000;
+
 /// Fills a template: `{0}` is the first argument, `{*}` all of them with commas, `{|}` all of them with `||`; `{unit}` and
 /// `{UNIT}` are the unit, `{sign}` and `{count}` the second argument as a number, `{date}` is `date` or, where the first argument
 /// has a time of day, `datetime`; `{1:template}` and the like are a format in the letters of that family, in quotes.
-fn fill(template: &str, arguments: &[String], unit: Unit) -> Option<String> {
+fn fill(template: &str, said: &Said, unit: Unit) -> Option<String> {
+    let arguments = &said.arguments;
     let mut filled = String::new();
     let mut rest = template;
     while let Some(open) = rest.find('{') {
@@ -241,7 +289,7 @@ fn fill(template: &str, arguments: &[String], unit: Unit) -> Option<String> {
             "UNIT" => unit.word().to_uppercase(),
             "sign" => if count()? < 0 { "-" } else { "+" }.to_string(),
             "count" => count()?.unsigned_abs().to_string(),
-            "date" => if has_time(arguments.first()?) { "datetime" } else { "date" }.to_string(),
+            "date" => if said.timed || has_time(arguments.first()?) { "datetime" } else { "date" }.to_string(),
             "1:percent" => format(Style::Percent)?,
             "1:mysql" => format(Style::MySql)?,
             "1:template" => format(Style::Template)?,
@@ -252,7 +300,8 @@ fn fill(template: &str, arguments: &[String], unit: Unit) -> Option<String> {
         rest = &rest[close + 1..];
     }
     filled.push_str(rest);
-    Some(filled)
+    // Templates that say an argument several times make nested calls grow without end.
+    (filled.len() <= LONGEST).then_some(filled)
 }
 
 /// Whether a date, by its words, has a time of day.
@@ -267,12 +316,12 @@ fn has_time(date: &str) -> bool {
 
 /// A template as a person reads it.
 fn shown(template: &str, unit: Unit) -> String {
-    let arguments = ["x", "y", "z"].map(str::to_string);
+    let said = Said::new(Phrase::Itself, &["x", "y", "z"]);
     let plain = template.replace("{sign}", "+").replace("{count}", "n").replace("{date}", "date");
     let plain = ["percent", "mysql", "template", "java", "sqlite"]
         .iter()
         .fold(plain, |text, family| text.replace(&format!("{{1:{family}}}"), "'…'"));
-    fill(&plain, &arguments, unit).unwrap_or(plain)
+    fill(&plain, &said, unit).unwrap_or(plain)
 }
 
 #[cfg(test)]

@@ -116,8 +116,10 @@ impl<'a> Resolver<'a> {
             Expr::Cast { expr, data_type, kind, .. } => {
                 let inner = self.expression(expr, spot);
                 let to = Type::from_name(&data_type.to_string());
-                // A number stays one; a text that was to be a date becomes one where there are no dates.
-                if *kind == CastKind::Cast && (to.is_moment() || to == Type::Time) && !inner.kind.is_numeric() {
+                // A number stays one; a column of dates becomes one where there are no dates.
+                let column = matches!(&**expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+                if *kind == CastKind::Cast && (to.is_moment() || to == Type::Time) && column && !inner.kind.is_numeric()
+                {
                     self.feature(Feature::CastToDate, expr.span());
                 }
                 Value { aggregate: inner.aggregate, touches: inner.touches, ..Value::of(to) }

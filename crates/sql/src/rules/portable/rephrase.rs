@@ -10,7 +10,7 @@ use crate::mend;
 use crate::rules::Subject;
 use crate::rules::portable::respell::operand_start;
 use crate::schema::Type;
-use crate::scope::Call;
+use crate::scope::{Call, Meaning};
 
 /// The fix of a call whose meaning is known and which the dialect can say.
 pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
@@ -20,7 +20,24 @@ pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     let (whole, arguments) = with_arguments(call, subject)?;
     let dialect = subject.context.dialect;
     let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let said = meaning(&call.lower, &texts, dialect)?;
+    let mut said = meaning(&call.lower, &texts, dialect)?;
+    let kind = said.arguments.first().map_or(Type::Any, |first| kind_of(first, call, subject));
+    match said.phrase {
+        // Seconds are numbers, and what is written out as a date is none.
+        Phrase::FromUnix if !matches!(kind, Type::Any | Type::Integer | Type::Number) => {
+            said.phrase = Phrase::ToTimestamp
+        }
+        Phrase::FromUnix if said.arguments.first().is_some_and(|first| first.starts_with('\'')) => {
+            said.phrase = Phrase::ToTimestamp
+        }
+        Phrase::Format if kind.is_numeric() => return None,
+        _ => {}
+    }
+    said.timed = kind == Type::Timestamp;
+    // A text is made a date where the dialect would take it for anything else.
+    if kind == Type::Text && dialect.strict_types && said.phrase.dates() > 0 {
+        said.arguments[0] = format!("CAST({} AS TIMESTAMP)", said.arguments[0]);
+    }
     // What stands behind a call belongs to it: OVER, FILTER, WITHIN GROUP. DISTINCT is the argument's.
     let aggregate = matches!(said.phrase, Phrase::CountIf | Phrase::Deviation | Phrase::JoinTexts);
     if aggregate
@@ -37,20 +54,33 @@ pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     Some(mend::replace(whole, text, Applicability::Likely, why))
 }
 
-/// Whether a date is a side of a minus where dates are text: what comes out is not the time between them.
-fn is_subtracted(date: Span, subject: &Subject<'_>) -> bool {
+/// Whether a date is a side of a minus or a plus where dates are text: what comes out is neither the time between them nor a date.
+pub(super) fn is_subtracted(date: Span, subject: &Subject<'_>) -> bool {
     if !subject.context.dialect.lacks.contains(&Feature::Interval) {
         return false;
     }
     let words = mend::words(subject);
+    let counts = |token: &Token| matches!(token, Token::Minus | Token::Plus);
     let before = words.iter().rev().find(|(span, _)| span.end <= date.start);
     let mut behind = words.iter().skip_while(|(span, _)| span.start < date.end);
-    let minus = behind.next().is_some_and(|(_, token)| *token == Token::Minus);
-    let moved = behind.next().is_some_and(|(_, token)| {
-        matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("interval"))
-            || matches!(token, Token::Number(..))
-    });
-    before.is_some_and(|(_, token)| *token == Token::Minus) || minus && !moved
+    let added = behind.next().is_some_and(|(_, token)| counts(token));
+    let moved = behind
+        .next()
+        .is_some_and(|(_, token)| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("interval")));
+    before.is_some_and(|(_, token)| counts(token)) || added && !moved
+}
+
+/// What kind of value a text is that is nothing but a column; any where it is more.
+fn kind_of(text: &str, call: &Call<'_>, subject: &Subject<'_>) -> Type {
+    let facts = subject.facts;
+    let column = facts
+        .references
+        .iter()
+        .find(|r| Some(r.block) == call.block && subject.query.text(subject.query.span(r.place)) == text);
+    match column.map(|r| &r.meaning) {
+        Some(Meaning::Column(source, index)) => facts.sources[*source].column_type(*index),
+        _ => Type::Any,
+    }
 }
 
 /// Whether a call has the form that another dialect gives it, by a name that this one has as well.
@@ -128,7 +158,18 @@ pub(crate) fn moved_by_interval(subject: &Subject<'_>, near: Span) -> Option<Fix
     (!part_of_more).then_some(())?;
     let date = subject.query.text(words[start].0.join(words[operator - 1].0));
     let dialect = subject.context.dialect;
-    let (text, template) = Said::new(Phrase::Plus(unit), &[date, &count]).in_words_of(dialect)?;
+    // A part of a span, or several of them, is another one.
+    let scaled = words.get(end + 1).is_some_and(|(_, token)| matches!(token, Token::Mul | Token::Div | Token::Mod));
+    (!scaled).then_some(())?;
+    let inside = words[start].0.join(words[operator - 1].0);
+    let timed = subject.facts.references.iter().any(|r| {
+        let at = subject.query.span(r.place);
+        let moment =
+            matches!(r.meaning, Meaning::Column(s, i) if subject.facts.sources[s].column_type(i) == Type::Timestamp);
+        moment && inside.start <= at.start && at.end <= inside.end
+    });
+    let said = Said { timed, ..Said::new(Phrase::Plus(unit), &[date, &count]) };
+    let (text, template) = said.in_words_of(dialect)?;
     let why = format!("{} moves a date as `{template}`", dialect.name);
     Some(mend::replace(words[start].0.join(words[end].0), text, Applicability::Likely, why))
 }
@@ -166,6 +207,9 @@ pub(crate) fn cast_to_date(subject: &Subject<'_>, start: usize) -> Option<Fix> {
     let text = subject.query.text(*argument).trim();
     let at = text.to_ascii_uppercase().rfind(" AS ")?;
     let phrase = conversion(text[at + 4..].trim())?;
+    if is_subtracted(whole, subject) {
+        return None;
+    }
     let (words, template) = Said::new(phrase, &[text[..at].trim()]).in_words_of(subject.context.dialect)?;
     let why = format!("{} makes a number of it with CAST; it is `{template}`", subject.context.dialect.name);
     Some(mend::replace(whole, words, Applicability::Likely, why))

@@ -10,7 +10,7 @@ use crate::dialect::{IntervalSyntax, Phrase, Unit};
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
-use crate::rules::portable::rephrase::{conversion, interval_end};
+use crate::rules::portable::rephrase::{conversion, interval_end, is_subtracted};
 
 /// `x::type` is `CAST(x AS type)`, or what the dialect says for that type. The span is that of `x`.
 pub(super) fn double_colon(operand: Span, subject: &Subject<'_>) -> Option<Fix> {
@@ -39,6 +39,9 @@ pub(super) fn double_colon(operand: Span, subject: &Subject<'_>) -> Option<Fix> 
     let span = words[start].0.join(words[end].0);
     let value = subject.query.text(words[start].0.join(words[colon - 1].0));
     let phrase = conversion(&name);
+    if phrase.is_some_and(Phrase::gives_date) && is_subtracted(span, subject) {
+        return None;
+    }
     let said = phrase.and_then(|p| Said::new(p, &[value]).in_words_of(subject.context.dialect));
     let text = said.map_or_else(|| format!("CAST({value} AS {name})"), |(text, _)| text);
     let why = format!("`x::{name}` converts a value to another type, which the dialect says in its own words");
@@ -126,6 +129,9 @@ pub(super) fn typed_literal(place: Span, subject: &Subject<'_>) -> Option<Fix> {
             && matches!(words[i + 1].1, Token::SingleQuotedString(_))
             && near(words[i].0.join(words[i + 1].0))
     })?;
+    if is_subtracted(words[at].0.join(words[at + 1].0), subject) {
+        return None;
+    }
     let gone = Span::new(words[at].0.start, words[at + 1].0.start);
     Some(mend::replace(gone, "", Applicability::Likely, "dates are plain text here"))
 }
@@ -258,10 +264,25 @@ pub(super) fn intervals(subject: &Subject<'_>) -> Vec<(Span, String, Fix)> {
             (false, _) => syntax.bare,
         };
         let plain = number(&count).is_some();
-        // A quarter is a unit of its own only where it stands as a word.
-        let (count, unit) = match (unit, number(&count)) {
-            (Unit::Quarter, Some(count)) if syntax.words => ((3 * count).to_string(), Unit::Month),
-            (unit, _) => (count, unit),
+        // A text with a unit in it and one behind it is neither.
+        if quotes
+            && end > at + 1
+            && matches!(&words[at + 1].1, Token::SingleQuotedString(text) if text.trim().contains(' '))
+        {
+            continue;
+        }
+        // Quarters, and where only quotes are read weeks, are no units of their own.
+        let smaller = match unit {
+            Unit::Quarter if !syntax.bare => Some((3, Unit::Month)),
+            Unit::Week if !syntax.bare && !syntax.words => Some((7, Unit::Day)),
+            _ => None,
+        };
+        let (count, unit) = match smaller {
+            Some((times, smaller)) => {
+                let Some(more) = number(&count).and_then(|count| count.checked_mul(times)) else { continue };
+                (more.to_string(), smaller)
+            }
+            None => (count, unit),
         };
         let right = match syntax {
             _ if written => continue,
