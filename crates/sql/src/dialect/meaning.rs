@@ -194,6 +194,7 @@ const FORMS: &[(&str, &str)] = &[
     ("to_char", "0 ft"),
     ("to_number", "0"),
     ("isnull", "0 1"),
+    ("convert", "t 0"),
 ];
 
 /// What a call means. The dialect is the one that the words are wanted of.
@@ -338,7 +339,8 @@ pub(crate) fn is_contested(name: &str, dialect: &Dialect) -> bool {
 /// Whether a call that the dialect knows by its name has a form that it does not know.
 pub(crate) fn is_of_another(name: &str, arguments: &[&str], dialect: &Dialect) -> bool {
     let fitting = |forms: &[(&str, &str)]| {
-        let any = Phrase::Plus(Unit::Each);
+        // Only the form matters; what moves a date must have a date to move.
+        let any = if name.starts_with("date") { Phrase::Plus(Unit::Each) } else { Phrase::Itself };
         forms.iter().any(|(n, form)| *n == name && fits(form, any, arguments).is_some())
     };
     let modifiers = takes_no_modifiers(dialect) && is_sqlite_moment(name, arguments);
@@ -374,6 +376,8 @@ fn fits(form: &str, phrase: Phrase, arguments: &[&str]) -> Option<Said> {
             "_u" if Unit::from_word(argument).is_none() => read_part = Some(Part::from_word(argument)?),
             "u" | "'u" | "_u" => unit = Some(Unit::from_word(bare(argument))?),
             "p" => read_part = Some(Part::from_word(bare(argument))?),
+            // Where both could be a type, nobody knows which is the value.
+            "t" if arguments.iter().filter(|a| type_name(a).is_some()).count() > 1 => return None,
             "t" => slots[1] = Some(type_name(argument)?.to_string()),
             "i" => {
                 let (count, of) = interval(argument)?;
@@ -584,6 +588,7 @@ mod tests {
         );
         assert_eq!(says("convert", &["VARCHAR(10)", "x"], &SQLITE).unwrap(), "CAST(x AS VARCHAR(10))");
         assert!(meaning("convert", &["x", "y"], &SQLITE).is_none());
+        assert!(meaning("convert", &["date", "CHAR"], &SQLITE).is_none());
     }
 
     #[test]

@@ -90,8 +90,8 @@ fn f06_a_seed_that_is_killed_took_all_in_or_nothing() {
         }
     }
     assert!(killed > 0, "nothing was killed in {} rounds", rounds());
-    // Found, too, and not only listed.
-    let found = place.run(&["memory", "search", &question(0, 7), "--db", "shop.db", "--limit", "1"]);
+    // Found, too, and not only listed. Round 7 may have the same words in another order.
+    let found = place.run(&["memory", "search", &question(0, 7), "--db", "shop.db", "--limit", "3"]);
     assert!(found.stdout.contains(&question(0, 7)), "{}", found.stdout);
     eprintln!(
         "memory seed: {} times, {killed} killed, {} acknowledged, {whole} there, 0 lost, 0 half",
