@@ -96,6 +96,11 @@ pub(super) fn unreachable(error: &reqwest::Error, settings: &Settings) -> Error 
     }
 }
 
+/// Whether the connection ended before anybody sent the request: hyper tells only in words.
+pub(super) fn was_not_taken(error: &reqwest::Error) -> bool {
+    innermost(error).contains("dispatch task")
+}
+
 /// The first cause, which says most. Addresses are left out by reqwest only if they are asked to be.
 fn innermost(error: &reqwest::Error) -> String {
     let mut cause = error.source();

@@ -21,6 +21,8 @@ const PAUSE: Duration = Duration::from_millis(75);
 /// An answer longer than this is never read to its end. Servers cut theirs at some megabytes, or after the first row.
 const LONGEST_ANSWER: usize = 64 << 20;
 
+/// So often a connection is replaced that ended before it took a request.
+const MOST_AGAIN: usize = 3;
 /// The server's own clock for a statement.
 const MOST_TIME: &str = "query_max_run_time";
 /// Longer times are none that the server would take.
@@ -127,15 +129,16 @@ impl Server {
     }
 
     /// Sends a request until it is answered: servers that are busy are waited for, and a kept connection that turns out to be
-    /// dead is replaced once. Each request of the protocol may be sent twice.
+    /// dead is replaced once, or more often where it had not even taken the request: many share one. Each request of the protocol
+    /// may be sent twice.
     async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<(HeaderMap, Vec<u8>), Error> {
         let begun = Instant::now();
-        let mut again = true;
+        let mut again = MOST_AGAIN;
         loop {
             let response = match self.prove(request()).send().await {
                 Ok(response) => response,
-                Err(error) if again && !error.is_connect() => {
-                    again = false;
+                Err(error) if again > 0 && !error.is_connect() => {
+                    again = if refusal::was_not_taken(&error) { again - 1 } else { 0 };
                     continue;
                 }
                 Err(error) => return Err(refusal::unreachable(&error, &self.settings)),
@@ -155,7 +158,7 @@ impl Server {
                 _ => match self.body(response).await {
                     Ok(body) if status == StatusCode::OK => return Ok((headers, body)),
                     Ok(body) => return Err(refusal::status(status, &String::from_utf8_lossy(&body), &self.settings)),
-                    Err(Error::Unavailable { transient: true, .. }) if again => again = false,
+                    Err(Error::Unavailable { transient: true, .. }) if again > 0 => again = 0,
                     Err(error) => return Err(error),
                 },
             }

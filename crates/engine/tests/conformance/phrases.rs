@@ -1,7 +1,7 @@
 //! What other dialects say is said in the words of each database, and the database itself finds that it means the same.
 
 use querymend_engine::Engine;
-use querymend_sql::{Applicability, Cell, Context, Policy, Request, Status, repair};
+use querymend_sql::{Applicability, Cell, Context, Policy, Request, Schema, Status, repair};
 
 use super::asking::ask;
 use super::subjects::subjects;
@@ -124,9 +124,9 @@ fn shown(cell: &Cell) -> String {
     }
 }
 
-async fn said(engine: &dyn Engine, moments: &str, call: &str) -> Result<String, String> {
-    let (schema, policy) = (engine.schema().await.unwrap(), Policy::default());
-    let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
+async fn said(engine: &dyn Engine, schema: &Schema, moments: &str, call: &str) -> Result<String, String> {
+    let policy = Policy::default();
+    let context = Context { schema: Some(schema), dialect: engine.dialect(), policy: &policy, question: None };
     let text = format!("SELECT {call} AS said FROM ({moments}) AS moments");
     let request = Request { text: &text, context, question: None, apply: Applicability::Likely, error: None };
     let mended = repair(&request, None);
@@ -144,13 +144,14 @@ async fn a02_what_another_dialect_says_means_the_same_in_every_database() {
     for subject in subjects() {
         let engine = &*subject.open();
         let dialect = engine.dialect().name;
+        let schema = engine.schema().await.unwrap();
         let moments = match dialect {
             "sqlite" => "SELECT '2024-03-15' AS d, '2023-12-31 23:10:05' AS t",
             "mysql" => "SELECT CAST('2024-03-15' AS DATE) AS d, CAST('2023-12-31 23:10:05' AS DATETIME) AS t",
             _ => "SELECT CAST('2024-03-15' AS DATE) AS d, CAST('2023-12-31 23:10:05' AS TIMESTAMP) AS t",
         };
         for (call, value) in SAID.iter().filter(|(call, _)| !OWN.contains(&(dialect, call))) {
-            let heard = said(engine, moments, call).await;
+            let heard = said(engine, &schema, moments, call).await;
             let right = match &heard {
                 Ok(heard) => heard == value || heard.parse::<f64>().is_ok_and(|n| value.parse() == Ok(n)),
                 Err(why) => why.starts_with("given up") && UNSAID.contains(&(dialect, call)),
