@@ -346,7 +346,9 @@ mod tests {
         assert_eq!(said(&TRINO, Phrase::Truncate(Unit::Month), &["d"]), "date_trunc('month', d)");
         assert_eq!(said(&POSTGRES, Phrase::Format, &["d", "%Y-%m"]), "TO_CHAR(d, 'YYYY-MM')");
         assert_eq!(said(&SQLITE, Phrase::Concat, &["a", "b", "c"]), "(a || b || c)");
-        assert!(Said::new(Phrase::Format, &["d", "%B"]).in_words_of(&SQLITE).is_none());
+        // A name alone has words of its own; in a format it has none.
+        assert!(said(&SQLITE, Phrase::Format, &["d", "%B"]).starts_with("CASE strftime('%m', d)"));
+        assert!(Said::new(Phrase::Format, &["d", "%B %Y"]).in_words_of(&SQLITE).is_none());
     }
 
     #[test]
