@@ -141,7 +141,7 @@ async fn f03_a_locked_file_is_waited_for_and_then_reported_as_passing() {
     let begun = Instant::now();
     let (what, _, transient) = trouble(&file).await;
     assert_eq!((what.as_str(), transient), ("`FILE` is locked by another program", true));
-    assert!((1_500..8_000).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
+    assert!((1_500..25_000).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
     writer.execute_batch("COMMIT").unwrap();
     assert_eq!(value(&file, "SELECT x FROM t").await.unwrap(), Cell::Integer(1));
 
@@ -161,7 +161,7 @@ async fn f03_a_locked_file_is_waited_for_and_then_reported_as_passing() {
     let error = engine.execute(&query, &limits, &Cancel::new()).await.unwrap_err();
     assert!(error.is_transient(), "{error:?}");
     assert_eq!(error.engine_error().unwrap().code, "SQLITE_BUSY");
-    assert!(begun.elapsed() < Duration::from_millis(1_000));
+    assert!(begun.elapsed() < Duration::from_millis(1_500));
 }
 
 #[tokio::test]
@@ -284,7 +284,7 @@ async fn a_query_that_nobody_waits_for_is_stopped() {
     assert!(tokio::time::timeout(Duration::from_millis(50), ask(&engine, endless)).await.is_err());
     // The runtime waits for its blocking threads when it ends; this test would take half a minute if one went on.
     tokio::task::spawn_blocking(|| {}).await.unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
@@ -534,7 +534,7 @@ async fn one_long_instruction_does_not_outlast_the_limit_nor_a_cancel() {
     let begun = Instant::now();
     let outcome = engine.execute(&query, &Limits { time, ..Limits::default() }, &Cancel::new()).await;
     assert_eq!(outcome, Err(Error::TimedOut { after: time }));
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 
     let cancel = Cancel::new();
     let begun = Instant::now();
@@ -545,7 +545,7 @@ async fn one_long_instruction_does_not_outlast_the_limit_nor_a_cancel() {
     let limits = Limits::default();
     let (outcome, ()) = tokio::join!(engine.execute(&query, &limits, &cancel), later);
     assert_eq!(outcome, Err(Error::Cancelled));
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     // The threads that were left behind keep neither the engine nor the end of this test.
     assert_eq!(ask(&engine, "SELECT 7").await.unwrap().rows, [[Cell::Integer(7)]]);
 }

@@ -106,7 +106,7 @@ mod tests {
         let providers = Providers::builtin().unwrap().and_text(&text, "test").unwrap();
         let begin = Instant::now();
         let found = servers(&providers).await;
-        assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
         let models = vec!["nomic-embed-text".to_owned(), "a:7b".to_owned()];
         assert_eq!(found, [Served { provider: "vllm".to_owned(), base: good, models }]);
     }

@@ -153,7 +153,7 @@ async fn what_hangs_can_be_cancelled_and_runs_out_of_time() {
         let begun = Instant::now();
         let reply = stage.model.complete(&question("How many orders?"), &mut |_| {}, &cancel).await;
         assert_eq!(reply, Err(Error::Cancelled), "{kind:?}");
-        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert!(begun.elapsed() < Duration::from_secs(15));
         let time = Duration::from_millis(80);
         let reply = ask(&*stage.model, &question("How many orders?").timeout(time)).await.0;
         assert!(matches!(reply, Err(Error::Timeout { after, .. }) if after == time), "{kind:?}: {reply:?}");

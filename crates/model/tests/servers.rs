@@ -243,7 +243,7 @@ async fn silence_is_not_waited_out() {
             let model = open("test:m", &providers).unwrap();
             let begun = Instant::now();
             let reply = ask(&*model, &question("One")).await.0;
-            assert!(begun.elapsed() < Duration::from_secs(5));
+            assert!(begun.elapsed() < Duration::from_secs(15));
             match act {
                 Act::Hang("") => assert_eq!(reply.unwrap().text, "SELECT 1", "nothing was said, so it is asked again"),
                 _ => assert!(

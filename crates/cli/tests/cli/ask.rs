@@ -229,7 +229,7 @@ fn ctrl_c_stops_a_model_that_hangs() {
     let pressed = Instant::now();
     assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
-    assert!(pressed.elapsed() < Duration::from_secs(5));
+    assert!(pressed.elapsed() < Duration::from_secs(20));
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(130), &b""[..]));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "stopped\n");
 }

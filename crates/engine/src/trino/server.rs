@@ -82,6 +82,12 @@ impl Server {
         Ok(server)
     }
 
+    /// The same server over connections of its own. Those that one runtime opens end with it, and nobody else is to be handed them.
+    pub fn apart(&self) -> Result<Self, Error> {
+        let sets_time = AtomicBool::new(self.sets_time.load(Ordering::Relaxed));
+        Ok(Self { sets_time, ..Self::new(self.settings.clone())? })
+    }
+
     /// Sends a statement. It is not begun before it is followed.
     pub async fn begin(&self, sql: &str, with: &With<'_>) -> Result<Reply, Error> {
         let mut headers = self.headers.clone();

@@ -143,16 +143,16 @@ impl Drop for Session<'_> {
             return;
         }
         let server = Arc::clone(&self.server);
-        let end = async move {
-            if let Some(next) = running {
-                server.cancel(&next).await;
-            }
-            roll_back(&server, transaction.as_ref()).await;
-        };
         let work = move || {
-            if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                runtime.block_on(async { drop(tokio::time::timeout(ENDING, end).await) });
-            }
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let (Ok(runtime), Ok(server)) = (runtime, server.apart()) else { return };
+            let end = async {
+                if let Some(next) = running {
+                    server.cancel(&next).await;
+                }
+                roll_back(&server, transaction.as_ref()).await;
+            };
+            runtime.block_on(async { drop(tokio::time::timeout(ENDING, end).await) });
         };
         // Where no thread can be had, the server's own clock ends the query.
         drop(std::thread::Builder::new().name("trino".into()).spawn(work));

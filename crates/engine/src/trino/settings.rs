@@ -51,7 +51,7 @@ pub(super) enum Proof {
 }
 
 /// A server, where on it the tables are, and who asks.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub family: &'static Family,
     /// `https://host:port/`.

@@ -48,7 +48,8 @@ async fn l12_more_queries_than_connections_wait_for_each_other() {
             })
             .collect();
         for (i, answer) in asked.into_iter().enumerate() {
-            assert_eq!(answer.await.unwrap().unwrap().rows, [[Cell::Integer(i as i64 + 3)]], "{}", subject.name);
+            let rows = answer.await.unwrap().map(|rows| rows.rows);
+            assert_eq!(rows, Ok(vec![vec![Cell::Integer(i as i64 + 3)]]), "{}", subject.name);
         }
     }
 }
