@@ -12,10 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use mimalloc::MiMalloc;
 use querymend::{Config, Querymend, Status};
 use querymend_engine::{Answer as InTime, Cancel, Engine, Limits};
 use querymend_model::{Answer as ModelAnswer, Cancel as ModelCancel, Model, Reply, Request};
 use querymend_sql::{Approved, Dialect, Rows, Schema};
+
+/// As the program has it.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const QUESTIONS: usize = 2_000;
 const ASKED: &str = "How much did each customer order in all?";

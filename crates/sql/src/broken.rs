@@ -79,7 +79,7 @@ impl<'s> Broken<'s> {
         }
         let mut depth = 0usize;
         let mut words = Vec::new();
-        for token in tokens(subject) {
+        for token in tokens(subject).into_owned() {
             if matches!(token.token, Token::Whitespace(_) | Token::EOF) {
                 continue;
             }

@@ -176,6 +176,8 @@ pub struct Dialect {
     pub grouping: Grouping,
     /// Comparing text with numbers, and the like, is an error.
     pub strict_types: bool,
+    /// A date minus a date is the time between them. Others take the year, or all digits, from each other.
+    pub subtracts_dates: bool,
     /// A text literal takes the type of the column that it is compared with.
     pub literals_adapt: bool,
     /// ROUND to a number of digits takes decimals, no floats.

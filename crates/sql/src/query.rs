@@ -57,6 +57,8 @@ pub struct Query {
     comments_in_sql: Vec<Span>,
     edits: Vec<Edit>,
     lines: Vec<usize>,
+    /// Every letter of `sql` is one byte.
+    ascii: bool,
 }
 
 impl Query {
@@ -73,6 +75,7 @@ impl Query {
             comments_in_sql: Vec::new(),
             edits: Vec::new(),
             lines: Vec::new(),
+            ascii: false,
         };
         if text.len() > policy.max_bytes {
             let (is, most) = (text.len(), policy.max_bytes);
@@ -107,6 +110,7 @@ impl Query {
             }
         };
         query.lines = std::iter::once(0).chain(query.sql.match_indices('\n').map(|(i, _)| i + 1)).collect();
+        query.ascii = query.sql.is_ascii();
         match parsed {
             Ok(parsed) => {
                 query.comments = parsed
@@ -172,12 +176,12 @@ impl Query {
     fn offset(&self, location: Location) -> usize {
         let line = (location.line as usize).saturating_sub(1);
         let Some(&start) = self.lines.get(line) else { return self.sql.len() };
-        let end = self.lines.get(line + 1).copied().unwrap_or(self.sql.len());
         let column = (location.column as usize).saturating_sub(1);
-        let text = &self.sql[start..end];
-        if text.is_ascii() {
+        if self.ascii {
             return (start + column).min(self.sql.len());
         }
+        let end = self.lines.get(line + 1).copied().unwrap_or(self.sql.len());
+        let text = &self.sql[start..end];
         text.char_indices().nth(column).map_or(end, |(i, _)| start + i)
     }
 

@@ -106,7 +106,7 @@ mod tests {
                 &POSTGRES,
                 "SELECT price / (stock - 1) FROM products",
                 "division by zero",
-                Some("SELECT price / (NULLIF(stock - 1, 0)) FROM products"),
+                Some("SELECT price / NULLIF((stock - 1), 0) FROM products"),
             ),
             (
                 &MYSQL,

@@ -133,6 +133,7 @@ pub static RULES: &[&Rule] = &[
     &types::argument_types::RULE,
     &types::date_format::RULE,
     &types::integer_division::RULE,
+    &types::date_difference::RULE,
     &types::division_by_zero::RULE,
     &types::invalid_cast::RULE,
     // Shape.

@@ -63,6 +63,7 @@ pub static DATAFUSION: Dialect = Dialect {
     grouping: Grouping::Refused,
     // It coerces text and numbers where it can.
     strict_types: false,
+    subtracts_dates: true,
     hidden_columns: &[],
     longest_name: 0,
     system_schemas: &["information_schema"],

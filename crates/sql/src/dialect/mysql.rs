@@ -96,6 +96,7 @@ pub static MYSQL: Dialect = Dialect {
     recursion_needs_no_keyword: false,
     grouping: Grouping::KeyOrEqualityDecides,
     strict_types: false,
+    subtracts_dates: false,
     literals_adapt: true,
     rounds_decimals_only: false,
     integer_division: false,

@@ -101,6 +101,7 @@ pub static POSTGRES: Dialect = Dialect {
     recursion_needs_no_keyword: false,
     grouping: Grouping::KeyDecides,
     strict_types: true,
+    subtracts_dates: true,
     literals_adapt: true,
     rounds_decimals_only: true,
     integer_division: true,

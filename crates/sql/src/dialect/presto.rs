@@ -113,6 +113,7 @@ pub static PRESTO: Dialect = Dialect {
     recursion_needs_no_keyword: false,
     grouping: Grouping::Refused,
     strict_types: true,
+    subtracts_dates: true,
     literals_adapt: false,
     rounds_decimals_only: false,
     integer_division: true,

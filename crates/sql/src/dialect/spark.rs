@@ -110,6 +110,7 @@ pub static SPARK: Dialect = Dialect {
     recursion_needs_no_keyword: false,
     grouping: Grouping::Refused,
     strict_types: false,
+    subtracts_dates: true,
     literals_adapt: true,
     rounds_decimals_only: false,
     integer_division: false,

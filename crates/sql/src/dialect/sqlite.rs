@@ -122,6 +122,7 @@ pub static SQLITE: Dialect = Dialect {
     recursion_needs_no_keyword: true,
     grouping: Grouping::AnyRow,
     strict_types: false,
+    subtracts_dates: false,
     literals_adapt: true,
     rounds_decimals_only: false,
     integer_division: true,

@@ -2,6 +2,7 @@
 
 pub mod argument_types;
 pub mod compared_types;
+pub mod date_difference;
 pub mod date_format;
 pub mod division_by_zero;
 pub mod integer_division;
@@ -28,8 +29,12 @@ pub(crate) fn compares(operator: &BinaryOperator) -> bool {
 
 /// Where an expression stands, with the closing parentheses that the parser's own places leave out: `COUNT(*)`, not `COUNT`.
 pub(crate) fn span_of(query: &Query, node: &Expr) -> Span {
-    let span = closed(query, query.span(place(node)));
+    let mut span = closed(query, query.span(place(node)));
     let text = &query.source;
+    let before = text[..span.start].trim_end();
+    if matches!(node, Expr::Nested(_)) && before.ends_with('(') && !query.text(span).starts_with('(') {
+        span = Span::new(before.len() - 1, span.end);
+    }
     let mut end = span.end.min(text.len());
     let mut open = parentheses(query.text(span));
     if open == 0 && matches!(node, Expr::Function(_)) && text[end..].starts_with('(') {

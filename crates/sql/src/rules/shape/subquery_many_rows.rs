@@ -53,7 +53,8 @@ fn any_of_them(operation: &Operation<'_>, subject: &Subject<'_>) -> Option<Fix> 
     };
     let from = subject.query.span(operation.left_node.span()).end;
     let to = subject.query.span(operation.right_node.span()).start;
-    let sign = mend::tokens(subject).into_iter().find(|t| {
+    let tokens = mend::tokens(subject);
+    let sign = tokens.iter().find(|t| {
         let span = subject.query.span(t.span);
         matches!(t.token, Token::Eq | Token::DoubleEq | Token::Neq) && from <= span.start && span.end <= to
     })?;

@@ -1,0 +1,90 @@
+//! What is said with several calls, or with words of its own, and fits no form.
+
+use super::argument::{as_call, quoted};
+use crate::dialect::Dialect;
+use crate::dialect::date_format::{Style, read};
+use crate::dialect::phrase::{Phrase, Said, number};
+use crate::dialect::unit::Unit;
+
+/// SQLite's functions for dates.
+pub(super) const MOMENTS: &[&str] = &["date", "datetime", "julianday", "strftime"];
+
+/// Whether a call is SQLite's: its dates take `'now'` and modifiers in quotes.
+pub(super) fn is_sqlite_moment(name: &str, arguments: &[&str]) -> bool {
+    let dates = match name {
+        "date" | "datetime" | "julianday" => arguments,
+        "strftime" => arguments.get(1..).unwrap_or_default(),
+        _ => return false,
+    };
+    let modifiers = dates.iter().skip(1).all(|modifier| quoted(modifier).is_some());
+    modifiers && (dates.len() > 1 || dates.first().is_some_and(|date| is_now(date)))
+}
+
+fn is_now(date: &str) -> bool {
+    quoted(date).is_some_and(|word| word.eq_ignore_ascii_case("now"))
+}
+
+/// `date('now', '-7 days')` and its kin, one step after the other in the words of the dialect.
+pub(super) fn of_sqlite(name: &str, arguments: &[&str], dialect: &Dialect) -> Option<Said> {
+    let (format, dates) = match name {
+        "strftime" => (Some(read(Style::Sqlite, quoted(arguments.first()?)?)?), &arguments[1..]),
+        _ => (None, arguments),
+    };
+    let say = |phrase, arguments: &[&str]| Some(Said::new(phrase, arguments).in_words_of(dialect)?.0);
+    let first = *dates.first()?;
+    let mut date = match (is_now(first), name) {
+        (true, "date") => say(Phrase::Today, &[])?,
+        (true, _) => say(Phrase::Now, &[])?,
+        (false, _) => first.to_string(),
+    };
+    for modifier in &dates[1..] {
+        let modifier = quoted(modifier)?.to_ascii_lowercase();
+        let words: Vec<&str> = modifier.split_whitespace().collect();
+        date = match words.as_slice() {
+            ["localtime" | "utc" | "auto"] => date,
+            ["unixepoch"] => say(Phrase::FromUnix, &[&date])?,
+            ["start", "of", unit] => say(Phrase::Truncate(Unit::from_word(unit)?), &[&date])?,
+            [count, unit] => {
+                let count = number(count.strip_prefix('+').unwrap_or(count))?.to_string();
+                say(Phrase::Plus(Unit::from_word(unit)?), &[&date, &count])?
+            }
+            _ => return None,
+        };
+    }
+    Some(match (name, &format) {
+        ("date", _) => Said::new(Phrase::ToDate, &[&date]),
+        ("julianday", _) => Said::new(Phrase::Julian, &[&date]),
+        (_, Some(format)) => Said::new(Phrase::Format, &[&date, format]),
+        _ => Said::new(Phrase::ToTimestamp, &[&date]),
+    })
+}
+
+/// What SQL Server cannot say otherwise: a date cut back to its unit is so many units after day 0, and seconds since 1970 are
+/// added to that day.
+pub(super) fn of_sql_server(name: &str, arguments: &[&str], dialect: &Dialect) -> Option<Said> {
+    let [unit, count, base] = arguments else {
+        let [date, months] = arguments else { return None };
+        (name == "eomonth").then_some(())?;
+        let moved = Said::new(Phrase::Plus(Unit::Month), &[date, months]).in_words_of(dialect)?.0;
+        return Some(Said::new(Phrase::LastDay, &[&moved]));
+    };
+    let (unit, base) = (Unit::from_word(unit)?, base.trim());
+    (name == "dateadd").then_some(())?;
+    if unit == Unit::Second && quoted(base).is_some_and(|day| day.starts_with("1970-01-01")) && number(count).is_none()
+    {
+        return Some(Said::new(Phrase::FromUnix, &[count]));
+    }
+    (base == "0").then_some(())?;
+    let end = count.rfind(')')? + 1;
+    let (called, between) = as_call(&count[..end])?;
+    let [of, zero, date] = between.as_slice() else { return None };
+    let same = called.eq_ignore_ascii_case("datediff") && Unit::from_word(of) == Some(unit) && *zero == "0";
+    same.then_some(())?;
+    let start = Said::new(Phrase::Truncate(unit), &[date]);
+    let more: String = count[end..].chars().filter(|c| !c.is_whitespace()).collect();
+    if more.is_empty() {
+        return Some(start);
+    }
+    let more = number(more.strip_prefix('+').unwrap_or(&more))?;
+    Some(Said::new(Phrase::Plus(unit), &[&start.in_words_of(dialect)?.0, &more.to_string()]))
+}
