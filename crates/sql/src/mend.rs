@@ -4,7 +4,7 @@
 mod joining;
 mod places;
 
-pub(crate) use self::joining::{Joined, fresh, joins, loose, misfit, partner, ties};
+pub(crate) use self::joining::{Joined, favour, fresh, joins, loose, misfit, partner, ties};
 pub(crate) use self::places::{
     AFTER_FROM, before_join, call, clause_end, conditions, from_end, from_word, keyword, rest_of_query, tokens, words,
 };

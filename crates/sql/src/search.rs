@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::dialect::{Classified, EngineError, classify};
 use crate::finding::{Applicability, Finding, Fix, Severity, Span, apply};
+use crate::near::is_nearly;
 use crate::repair::{Applied, Repair, Request, Status};
 use crate::review::{Approved, Context, JoinKey, Review, Stated, Verdict, review, review_refused};
 
@@ -60,6 +61,8 @@ struct Step {
     fix: Fix,
     rank: usize,
     equals: usize,
+    /// A column is taken that is called otherwise.
+    renames: bool,
 }
 
 /// A repair in the course of being worked out.
@@ -240,6 +243,19 @@ impl<'r> Search<'r> {
         }
     }
 
+    /// How many comparisons of a query cannot hold: of a number with a word, or with a value that only other columns have.
+    fn strange(&self, review: &Review) -> usize {
+        let values = self.request.context.schema.and_then(|schema| schema.values());
+        let elsewhere = |f: &Finding| values.is_some_and(|values| !values.holding(&f.subject).is_empty());
+        let respelt = |f: &Finding| f.fixes.iter().any(|fix| fix.applicability == Applicability::Safe);
+        let strange = |f: &&Finding| match f.code {
+            "compared-types" => true,
+            "unknown-value" => !respelt(f) && elsewhere(f),
+            _ => false,
+        };
+        review.findings.iter().filter(strange).count()
+    }
+
     /// Whether what was given up is tried once more, from where it came furthest, with fixes that nothing proves.
     fn begin_to_guess(&mut self) -> bool {
         let hopeful = |b: &&State| b.review.verdict() == Verdict::Approved || broken(&b.review);
@@ -260,7 +276,7 @@ impl<'r> Search<'r> {
         };
         let tied = self.connected && steps.len() > 1;
         let most = if self.guessing { MOST_GUESSES } else { MOST_REVIEWS };
-        for Step { code, fix, rank, equals } in steps {
+        for Step { code, fix, rank, equals, renames } in steps {
             if self.reviews >= (MOST_BYTES / here.text.len().max(1)).clamp(FEWEST_REVIEWS, most) {
                 break;
             }
@@ -268,10 +284,13 @@ impl<'r> Search<'r> {
             if text == here.text || !self.seen.insert(text.clone()) {
                 continue;
             }
-            let mut applied = here.applied.clone();
-            applied.push(Applied { code, applicability: fix.applicability, why: fix.why.clone() });
-            let mut next = state(&self.request, text, applied, here.cost + price(fix.applicability) + rank);
+            let mut next = state(&self.request, text, here.applied.clone(), here.cost + rank);
             self.reviews += 1;
+            // A column of another name that makes a comparison which cannot hold is not the one, however good it looked.
+            let strange = self.strange(&next.review) > self.strange(&here.review);
+            let applicability = if renames && strange { Applicability::Suggested } else { fix.applicability };
+            next.cost += price(applicability) + ABSENT * usize::from(strange && code == "ambiguous-column");
+            next.applied.push(Applied { code, applicability, why: fix.why.clone() });
             next.equals = equals;
             if tied {
                 let new = next.review.stated.iter().filter(|s| !here.review.stated.contains(s));
@@ -416,7 +435,7 @@ fn steps(review: &Review, most: Applicability) -> Vec<Step> {
         edits.sort_by_key(|e| (e.span.start, e.span.end));
         let why = first.fixes.first().map_or(String::new(), |f| f.why.clone());
         let fix = Fix { edits, applicability: Applicability::Safe, why, tied: false };
-        return vec![Step { code: first.code, fix, rank: 0, equals: 1 }];
+        return vec![Step { code: first.code, fix, rank: 0, equals: 1, renames: false }];
     }
     // A wrong table makes its columns and qualifiers look wrong too, so causes come before their consequences.
     // What is known to make the text parse comes before what is only suspected.
@@ -449,8 +468,14 @@ fn ways(finding: &Finding, most: Applicability) -> Vec<Step> {
     let fixes: Vec<&Fix> = finding.fixes.iter().filter(|f| f.applicability <= most).collect();
     let first = |at: usize| (0..=at).rev().find(|&i| !fixes[i].tied).unwrap_or(0);
     let equals = |at: usize| (0..fixes.len()).filter(|&i| first(i) == first(at)).count();
-    let step =
-        |(rank, fix): (usize, &&Fix)| Step { code: finding.code, fix: (*fix).clone(), rank, equals: equals(rank) };
+    let keeps = |fix: &Fix| {
+        let mut words = fix.edits.iter().flat_map(|e| e.text.split(|c: char| !c.is_alphanumeric() && c != '_'));
+        words.any(|word| is_nearly(word, &finding.subject, 0.95))
+    };
+    let step = |(rank, fix): (usize, &&Fix)| {
+        let renames = finding.code == "unknown-column" && !keeps(fix);
+        Step { code: finding.code, fix: (*fix).clone(), rank, equals: equals(rank), renames }
+    };
     fixes.iter().enumerate().map(step).collect()
 }
 

@@ -30,14 +30,21 @@ pub(crate) struct Joined {
 }
 
 /// Joins a table to a block over the shortest path of keys, under its own name, or the one that is wanted; once for each path
-/// that is as good as the best.
-pub(crate) fn joins(subject: &Subject<'_>, block: BlockId, table: &Table, wanted: Option<&str>) -> Vec<Joined> {
+/// that is as good as the best. What is asked of it, `named`, may tell one key from another.
+pub(crate) fn joins(
+    subject: &Subject<'_>,
+    block: BlockId,
+    table: &Table,
+    wanted: Option<&str>,
+    named: &str,
+) -> Vec<Joined> {
     let facts = subject.facts;
     let Some(schema) = subject.context.schema else { return Vec::new() };
     let here: Vec<(SourceId, &Table)> =
         facts.blocks[block].sources.iter().filter_map(|&s| facts.sources[s].table().map(|t| (s, t))).collect();
     let tables: Vec<&Table> = here.iter().map(|(_, t)| *t).collect();
-    let favoured = |link: &Link<'_>| favour(subject, link, wanted);
+    let said = format!("{} {named}", wanted.unwrap_or_default());
+    let favoured = |link: &Link<'_>| favour(subject, link, &said);
     let paths = joins::paths(schema, &tables, table, &favoured);
     let rivals = paths.len() > 1;
     paths.iter().filter_map(|p| over(p, &here, rivals, &favoured, subject, block, wanted)).collect()
@@ -112,9 +119,9 @@ fn over(
     })
 }
 
-/// What speaks for a link: the question, or the alias that is wanted, has words of its column that no other link has; or the
+/// What speaks for a link: the question, or what the query says of it, has words of its column that no other link has; or the
 /// query groups by it.
-fn favour(subject: &Subject<'_>, link: &Link<'_>, wanted: Option<&str>) -> usize {
+pub(crate) fn favour(subject: &Subject<'_>, link: &Link<'_>, said: &str) -> usize {
     let facts = subject.facts;
     let mut points = 0;
     for (here, there) in &link.columns {
@@ -126,9 +133,16 @@ fn favour(subject: &Subject<'_>, link: &Link<'_>, wanted: Option<&str>) -> usize
                 .filter(|w| w.len() > 2 && !own.iter().any(|o| o.contains(w)));
             words.map(str::to_string).collect::<Vec<_>>()
         };
-        let spoken = format!("{} {}", subject.context.question.unwrap_or(""), wanted.unwrap_or("")).to_lowercase();
-        let heard =
-            |w: &String| spoken.split(|c: char| !c.is_alphanumeric()).any(|s| crate::near::is_nearly(s, w, 0.95));
+        let asked = subject.context.question.unwrap_or("").to_lowercase();
+        let said = said.to_lowercase();
+        let words = |text: &str| -> Vec<String> {
+            text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_string).collect()
+        };
+        // Names are cut short, words of a question are not.
+        let heard = |w: &String| {
+            words(&asked).iter().any(|s| crate::near::is_nearly(s, w, 0.95))
+                || words(&said).iter().any(|s| crate::near::is_nearly(s, w, 0.95) || s.len() > 2 && w.starts_with(s))
+        };
         points += 3 * usize::from(telling(here).iter().chain(&telling(there)).any(heard));
         let grouped =
             facts.references.iter().any(|r| r.clause == Clause::GroupBy && r.name.value.eq_ignore_ascii_case(here));

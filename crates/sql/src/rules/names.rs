@@ -2,12 +2,15 @@
 
 pub mod alias_reference;
 pub mod ambiguous_column;
+mod by_value;
 mod column_fixes;
 mod joined_twice;
 mod junction;
 mod junction_inside;
 mod kinship;
+mod owner;
 pub mod reserved_word;
+mod self_join;
 mod table_fixes;
 pub mod unknown_alias;
 pub mod unknown_column;

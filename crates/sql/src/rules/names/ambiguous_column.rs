@@ -88,6 +88,16 @@ fn fixes(reference: &Reference<'_>, sources: &[SourceId], subject: &Subject<'_>)
     }
     ranked.sort_by_key(|(doubt, _)| *doubt);
     ranked.dedup_by_key(|(_, s)| *s);
+    // Of two uses of one table only their places differ, which says nothing.
+    let table = |s: SourceId| facts.sources[s].table();
+    let tied = match ranked.as_slice() {
+        [(best, a), (next, b), ..] => {
+            let same = table(*a).zip(table(*b)).is_some_and(|(a, b)| std::ptr::eq(a, b));
+            same && next - best < 2
+        }
+        _ => false,
+    };
+    let likely = if tied { Applicability::Suggested } else { Applicability::Likely };
     let span = subject.query.span(reference.place);
     let ways = ranked.into_iter().filter_map(|(_, s)| {
         let names = facts.sources[s].column_names();
@@ -102,7 +112,7 @@ fn fixes(reference: &Reference<'_>, sources: &[SourceId], subject: &Subject<'_>)
                 format!("the join makes `{name}` equal in all of them, so `{called}` is as good as any"),
             )
         } else {
-            mend::replace(span, text, Applicability::Likely, format!("`{called}` is the likeliest owner of `{name}`"))
+            mend::replace(span, text, likely, format!("`{called}` is the likeliest owner of `{name}`"))
         })
     });
     ways.collect()

@@ -4,8 +4,9 @@ use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend::{self, qualified};
 use crate::near::{is_nearly, is_slip, likeness};
 use crate::rules::Subject;
-use crate::rules::names::kinship::{evidence, is_itself};
-use crate::rules::names::table_fixes;
+use crate::rules::names::kinship::{evidence, is_bound_otherwise, is_itself};
+use crate::rules::names::owner::{Owned, owner_in};
+use crate::rules::names::{by_value, self_join, table_fixes};
 use crate::scope::{Item, Meaning, Reference, SourceId, place};
 
 /// More than this many ways are no help.
@@ -26,6 +27,9 @@ pub(super) fn for_column(reference: &Reference<'_>, owner: Option<SourceId>, sub
     if before.len() >= 5 && before.get(before.len() - 5..).is_some_and(|w| w.eq_ignore_ascii_case("using")) {
         return Vec::new();
     }
+    by_value::unquoted(reference, subject, &mut ways);
+    by_value::holding(reference, owner, subject, &mut ways);
+    self_join::key_of_itself(reference, owner, subject, &mut ways);
     other_sources(reference, owner, subject, &mut ways);
     own_names(reference, owner, subject, &mut ways);
     foreign_keys(reference, owner, subject, &mut ways);
@@ -66,6 +70,7 @@ pub(super) fn for_qualifier(reference: &Reference<'_>, subject: &Subject<'_>) ->
         }
         if renamed == 0 {
             table_fixes::missing_from(reference, subject, &mut ways);
+            self_join::joined_again(reference, &qualifier.value, subject, &mut ways);
             table_fixes::unjoined_tables(reference, Some(&qualifier.value), subject, &mut ways);
         }
     }
@@ -117,18 +122,24 @@ fn other_sources(reference: &Reference<'_>, owner: Option<SourceId>, subject: &S
         }
         for column in facts.sources[source].column_names() {
             // The same word written otherwise counts; a similar word does not.
-            if !is_nearly(name, column, 0.98) || is_itself(reference, source, column, subject) {
+            if !is_nearly(name, column, 0.98)
+                || is_itself(reference, source, column, subject)
+                || is_bound_otherwise(reference, source, column, subject)
+            {
                 continue;
             }
             let Some(text) = qualified(subject, source, column) else { continue };
             let inner = facts.sources[source].block == reference.block;
             let why = format!("`{}` has the column `{column}`", facts.sources[source].called());
             let misfit = mend::misfit(subject, partner, source, column);
+            // What a key ties to something here is what a query around this one reads.
+            let correlates =
+                !inner && misfit == 0 && partner.is_some_and(|(p, _)| facts.sources[p].block == reference.block);
             let doubt = misfit
                 + n.min(3)
                 + usize::from(!is_nearly(name, column, 1.0))
                 + usize::from(!inner) * 3
-                + usize::from(reference.meaning == Meaning::UnknownQualifier) * 9;
+                + usize::from(reference.meaning == Meaning::UnknownQualifier && !correlates) * 9;
             let doubt = doubt.saturating_add_signed(-evidence(reference, source, column, subject));
             // In a condition each use has a partner of its own; elsewhere the same name means the same thing throughout.
             let fix = match partner {
@@ -145,6 +156,7 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
     let facts = subject.facts;
     let name = reference.name.value.as_str();
     let partner = mend::partner(subject, reference);
+    let known = subject.context.schema.is_some_and(|s| s.tables().iter().any(|t| t.column(name).is_some()));
     let candidates: Vec<SourceId> = match owner {
         Some(owner) => vec![owner],
         None => facts.visible(reference.block),
@@ -157,7 +169,10 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
         for column in facts.sources[source].column_names() {
             let like = likeness(name, column);
             let is_key = name.eq_ignore_ascii_case("id") && key == Some(column);
-            if like < 0.5 && !is_key {
+            if like < 0.5 && !is_key
+                || is_itself(reference, source, column, subject)
+                || self_join::is_same_row(reference, source, column, subject)
+            {
                 continue;
             }
             let text = match reference.qualifier {
@@ -175,20 +190,27 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
             let misfit = if partner.is_some() { mend::misfit(subject, partner, source, column) } else { 0 };
             // One letter is a slip, whatever the column is compared with, unless that is of the same table; what some table
             // has is no slip.
-            let slip = like >= 0.7
-                && column.len() > 3
-                && is_slip(&name.to_lowercase(), &column.to_lowercase())
-                && !subject.context.schema.is_some_and(|s| s.tables().iter().any(|t| t.column(name).is_some()));
+            let slip =
+                like >= 0.7 && column.len() > 3 && is_slip(&name.to_lowercase(), &column.to_lowercase()) && !known;
             let misfit = if slip && misfit < 12 { 0 } else { misfit };
+            let owned = owner_in(name, column, source, subject);
+            let backed = partner.is_some() && mend::misfit(subject, partner, source, column) == 0;
             let doubt = misfit
+                + owned.doubt()
                 + match like {
                     _ if slip => 1,
                     l if l >= 0.98 || is_key => 1,
+                    _ if owned == Owned::Here && !known => 2,
+                    _ if backed => 2,
                     l if l >= 0.88 => 6 - asked,
                     l if l >= 0.75 => 11 - 2 * asked,
                     l => 26 - (l * 10.0) as usize - 4 * asked,
                 };
-            let applicability = if like >= 0.85 { Applicability::Safe } else { Applicability::Likely };
+            let applicability = match owned {
+                Owned::Elsewhere | Owned::Otherwise => Applicability::Suggested,
+                Owned::Unsaid | Owned::Here if like >= 0.85 => Applicability::Safe,
+                Owned::Unsaid | Owned::Here | Owned::Unknown => Applicability::Likely,
+            };
             let why = format!("`{column}` is the column of `{}` nearest to `{name}`", facts.sources[source].called());
             ways.push(Way { fix: everywhere(reference, source, &text, applicability, why, subject), doubt });
         }

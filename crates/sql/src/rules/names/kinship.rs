@@ -38,6 +38,22 @@ pub(super) fn is_itself(reference: &Reference<'_>, source: SourceId, column: &st
     index.is_some_and(|index| compared(reference, (source, index), subject) < 0)
 }
 
+/// Whether a column that must be one value already would have to be another one as well.
+pub(super) fn is_bound_otherwise(
+    reference: &Reference<'_>,
+    source: SourceId,
+    column: &str,
+    subject: &Subject<'_>,
+) -> bool {
+    let facts = subject.facts;
+    let names = facts.sources[source].column_names();
+    let Some(index) = names.iter().position(|c| c.eq_ignore_ascii_case(column)) else { return false };
+    let must = || facts.operations.iter().filter(|o| *o.operator == BinaryOperator::Eq && o.required && !o.is_in);
+    let wanted = must().find(|o| place(o.left_node) == reference.place).and_then(|o| o.right.literal);
+    let bound = must().find(|o| o.left.column == Some((source, index))).and_then(|o| o.right.literal);
+    wanted.zip(bound).is_some_and(|(wanted, bound)| wanted != bound)
+}
+
 /// Whether the question speaks of a column and a table in one breath: `the names of all tracks`, `branch names`.
 pub(super) fn named_together(table: &str, column: &str, subject: &Subject<'_>) -> bool {
     let Some(question) = subject.context.question.filter(|question| question.len() <= LONGEST) else { return false };

@@ -2,8 +2,10 @@
 
 use sqlparser::ast::{BinaryOperator, Expr, Spanned};
 
+use super::by_value::held_by;
 use super::column_fixes::{Way, uses};
 use super::kinship::named_together;
+use super::self_join::pointed_at;
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::joins;
 use crate::mend;
@@ -36,11 +38,22 @@ pub(super) fn unjoined_tables(
         })
         .map(|r| r.name.value.as_str())
         .collect();
-    for table in schema.tables().iter().filter(|t| !present(t)) {
+    // An alias that a query around this one might have given is sooner that than a table once more.
+    let outside = |t: &Table| {
+        let mut around = facts.visible(block).into_iter().filter(|&s| facts.sources[s].block != block);
+        around.any(|s| facts.sources[s].table().is_some_and(|x| std::ptr::eq(x, t)))
+    };
+    // A key that is compared with it says which table it is.
+    let pointed = wanted.and_then(|alias| pointed_at(alias, block, subject)).map(|pointed| pointed.table);
+    let may_be = |t: &Table| pointed.is_none_or(|table| std::ptr::eq(table, t));
+    for table in schema.tables().iter().filter(|t| !present(t) && may_be(t)) {
         let named = wanted.is_some_and(|w| table.name.eq_ignore_ascii_case(w));
         let exact = table.columns.iter().find(|c| is_nearly(name, &c.name, 0.98));
         // `order_status` is the `status` of `orders`.
-        let Some(column) = exact.or_else(|| table.columns.iter().find(|c| is_of(name, &table.name, &c.name))) else {
+        let Some(column) = exact
+            .or_else(|| table.columns.iter().find(|c| is_of(name, &table.name, &c.name)))
+            .or_else(|| held_by(reference, table, subject))
+        else {
             continue;
         };
         let has_all = siblings.iter().all(|s| table.columns.iter().any(|c| is_nearly(s, &c.name, 0.98)));
@@ -59,7 +72,7 @@ pub(super) fn unjoined_tables(
         // A condition of an earlier join cannot speak of a table that is joined behind it.
         let forward = 10 * usize::from(reference.clause == Clause::On);
         // Of several paths that are as good, the database may say which multiplies rows; without it the first one is taken.
-        for joined in mend::joins(subject, block, table, alias) {
+        for joined in mend::joins(subject, block, table, alias, name) {
             let among = among(reference, table, &joined, subject);
             let text = text(&joined);
             let mut edits = joined.edits;
@@ -82,7 +95,8 @@ pub(super) fn unjoined_tables(
                 + 2 * usize::from(same)
                 + (2 + joined.doubt + 2 * missing_siblings)
                     .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties + 3 * together)
-                + 4 * loose;
+                + 4 * loose
+                + 9 * usize::from(wanted.is_some() && outside(table));
             let sure = !joined.inferred && !joined.multiplies && !joined.rivals && !joined.clashes;
             if let Some(fix) = among {
                 // Figures about all rows would change with a join that multiplies them; counts in groups are often counts of
@@ -206,11 +220,16 @@ pub(super) fn other_table(
         let asked = usize::from(mend::asked_for(subject, &table.name));
         // What the question names is not left, unless it is not what the query asks anything of.
         let left = facts.sources[*source].table().is_some_and(|t| mend::asked_for(subject, &t.name));
+        // Nor is one that the alias is short for.
+        let initial = |text: &str| text.chars().next().map(|c| c.to_ascii_lowercase());
+        let alias = facts.sources[*source].name.filter(|_| aliased).and_then(|n| initial(&n.value));
+        let own = facts.sources[*source].table().and_then(|t| initial(&t.name));
+        let misnamed = alias.is_some() && alias == own && alias != initial(&table.name);
         ways.push(Way {
             fix: Fix {
                 tied: false,
                 edits,
-                applicability: Applicability::Likely,
+                applicability: if left || misnamed { Applicability::Suggested } else { Applicability::Likely },
                 why: format!("`{}` has every column that the query uses", table.name),
             },
             // A query that counts asks for the rows of its table, even if it names no column of it.
@@ -246,7 +265,9 @@ fn joins_below(reference: &Reference<'_>, table: &Table, subject: &Subject<'_>) 
             continue;
         }
         done.push(r.block);
-        let Some(joined) = mend::joins(subject, r.block, table, None).into_iter().next() else { continue };
+        let Some(joined) = mend::joins(subject, r.block, table, None, &r.name.value).into_iter().next() else {
+            continue;
+        };
         edits.extend(joined.edits);
     }
     edits
@@ -277,7 +298,7 @@ pub(super) fn bridge(reference: &Reference<'_>, subject: &Subject<'_>, ways: &mu
     if tables.iter().any(|t| std::ptr::eq(*t, table)) {
         return;
     }
-    let paths = joins::paths(schema, &tables, table, &|_| 0);
+    let paths = joins::paths(schema, &tables, table, &|link| mend::favour(subject, link, &reference.name.value));
     let (Some(path), rivals) = (paths.first(), paths.len() > 1) else { return };
     let Some(first) = path.first().and_then(|l| here.iter().find(|(_, t)| std::ptr::eq(*t, l.from))) else { return };
     let Some(mut left) = facts.sources[first.0].name.map(|n| dialect.quoted(&n.value)) else { return };
@@ -317,7 +338,8 @@ pub(super) fn bridge(reference: &Reference<'_>, subject: &Subject<'_>, ways: &mu
         fix: Fix {
             tied: false,
             edits,
-            applicability: Applicability::Likely,
+            // Of two keys that lead there, nothing says which.
+            applicability: if rivals { Applicability::Suggested } else { Applicability::Likely },
             why: format!("`{}` hangs together with the tables before it by {}", table.name, words.join(", ")),
         },
         doubt: 1 + 2 * path.len() + 2 * usize::from(inferred) + usize::from(rivals),

@@ -4,6 +4,7 @@ use crate::dialect::DoubleQuotes;
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
 use crate::mend;
 use crate::near::{likeness, nearest};
+use crate::rules::names::self_join::pointed_at;
 use crate::rules::names::{junction, junction_inside, meant};
 use crate::rules::safety::protected_table;
 use crate::rules::{Rule, Subject};
@@ -96,6 +97,8 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
         .filter(|r| !r.wildcard && (r.name.quote_style != Some('"') || quotes_are_names))
         .map(|r| r.name.value.as_str())
         .collect();
+    let block = source.map(|s| facts.sources[s].block);
+    let pointed = block.and_then(|block| pointed_at(called, block, subject)).map(|pointed| pointed.table);
     let mut ways: Vec<(usize, usize, &Table)> = schema
         .tables()
         .iter()
@@ -111,11 +114,14 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
                 l if l >= 0.98 => 0,
                 l if l >= 0.85 => 2,
                 l if l >= 0.75 => 4,
+                _ if pointed.is_some_and(|table| std::ptr::eq(table, t)) => 1,
                 _ if !asked.is_empty() && missing == 0 => 6,
                 _ => return None,
             };
             let asked = usize::from(by_name > 0 && mend::asked_for(subject, &t.name));
-            Some((by_name + 2 * missing - asked, missing, t))
+            // A key of the query that is compared with it says which table it is.
+            let pointed = pointed.map_or(0, |table| if std::ptr::eq(table, t) { 0 } else { 9 });
+            Some((by_name + 2 * missing - asked + pointed, missing, t))
         })
         .collect();
     ways.sort_by_key(|(doubt, ..)| *doubt);
