@@ -152,3 +152,38 @@ fn a02_of_two_keys_the_one_is_meant_that_something_speaks_for() {
     let city = "SELECT f.price FROM flights f JOIN airports a ON f.origin = a.code JOIN airports b ON f.destination = b.code WHERE city = 'Paris'";
     assert_eq!(mended(city, None), None);
 }
+
+#[test]
+fn a02_queries_that_have_a_name_give_what_they_could_give() {
+    for (sql, meant) in [
+        (
+            "WITH t AS (SELECT name, salary FROM employees) SELECT name FROM t WHERE department_id = 2",
+            Some(
+                "WITH t AS (SELECT name, salary, department_id FROM employees) SELECT name FROM t WHERE department_id = 2",
+            ),
+        ),
+        (
+            "SELECT x.name FROM (SELECT name FROM employees ORDER BY salary LIMIT 5) x WHERE x.hired > '2010-01-01'",
+            Some(
+                "SELECT x.name FROM (SELECT name, hired FROM employees ORDER BY salary LIMIT 5) x WHERE x.hired > '2010-01-01'",
+            ),
+        ),
+        // Groups, different rows and stars would be others.
+        ("SELECT x.salary FROM (SELECT DISTINCT name FROM employees) x", None),
+        ("SELECT * FROM (SELECT name FROM employees) x WHERE x.hired > '2010-01-01'", None),
+        (
+            "WITH spend AS (SELECT employee_id, SUM(cost) t FROM visits GROUP BY employee_id) SELECT t FROM spending",
+            Some(
+                "WITH spend AS (SELECT employee_id, SUM(cost) t FROM visits GROUP BY employee_id) SELECT t FROM spend",
+            ),
+        ),
+        (
+            "WITH a AS (SELECT employee_id, SUM(cost) t FROM visits GROUP BY employee_id) SELECT e.name FROM employees e WHERE e.id = a.employee_id",
+            Some(
+                "WITH a AS (SELECT employee_id, SUM(cost) t FROM visits GROUP BY employee_id) SELECT e.name FROM employees e, a WHERE e.id = a.employee_id",
+            ),
+        ),
+    ] {
+        assert_eq!(mended(sql, None).as_deref(), meant, "{sql}");
+    }
+}

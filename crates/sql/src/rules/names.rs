@@ -8,6 +8,7 @@ mod joined_twice;
 mod junction;
 mod junction_inside;
 mod kinship;
+mod named_query;
 mod owner;
 pub mod reserved_word;
 mod self_join;

@@ -6,7 +6,7 @@ use crate::near::{is_nearly, is_slip, likeness};
 use crate::rules::Subject;
 use crate::rules::names::kinship::{evidence, is_bound_otherwise, is_itself};
 use crate::rules::names::owner::{Owned, owner_in};
-use crate::rules::names::{by_value, self_join, table_fixes};
+use crate::rules::names::{by_value, named_query, self_join, table_fixes};
 use crate::scope::{Item, Meaning, Reference, SourceId, place};
 
 /// More than this many ways are no help.
@@ -27,6 +27,7 @@ pub(super) fn for_column(reference: &Reference<'_>, owner: Option<SourceId>, sub
     if before.len() >= 5 && before.get(before.len() - 5..).is_some_and(|w| w.eq_ignore_ascii_case("using")) {
         return Vec::new();
     }
+    named_query::lifted(reference, owner, subject, &mut ways);
     by_value::unquoted(reference, subject, &mut ways);
     by_value::holding(reference, owner, subject, &mut ways);
     self_join::key_of_itself(reference, owner, subject, &mut ways);
@@ -70,6 +71,7 @@ pub(super) fn for_qualifier(reference: &Reference<'_>, subject: &Subject<'_>) ->
         }
         if renamed == 0 {
             table_fixes::missing_from(reference, subject, &mut ways);
+            named_query::not_in_from(reference, subject, &mut ways);
             self_join::joined_again(reference, &qualifier.value, subject, &mut ways);
             table_fixes::unjoined_tables(reference, Some(&qualifier.value), subject, &mut ways);
         }

@@ -3,9 +3,9 @@
 use crate::dialect::DoubleQuotes;
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
 use crate::mend;
-use crate::near::{likeness, nearest};
+use crate::near::{is_nearly, likeness, nearest};
 use crate::rules::names::self_join::pointed_at;
-use crate::rules::names::{junction, junction_inside, meant};
+use crate::rules::names::{junction, junction_inside, meant, named_query};
 use crate::rules::safety::protected_table;
 use crate::rules::{Rule, Subject};
 use crate::schema::{Schema, Table};
@@ -78,6 +78,12 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
     if let Some(fix) = source.and_then(|s| nothing_to_read(s, name, subject)) {
         return vec![fix];
     }
+    let known = schema.tables().iter().any(|t| likeness(name, &t.name) >= 0.85);
+    if let Some(with) = named_query::nearly(name, subject).filter(|_| !known) {
+        let why = format!("`{with}` of WITH is nearly called `{name}`");
+        let text = subject.context.dialect.quoted(with);
+        return vec![mend::replace(subject.query.span(table.place), text, Applicability::Likely, why)];
+    }
     let mut between = Vec::new();
     if let Some(source) = source.filter(|_| mend::worth_mending(subject, &[])) {
         between.extend(named_by_columns(source, table, subject, schema));
@@ -109,7 +115,8 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
                 let [key] = t.primary_key.as_slice() else { return false };
                 a.eq_ignore_ascii_case("id") && !asked.iter().any(|a| a.eq_ignore_ascii_case(key))
             };
-            let missing = asked.iter().filter(|a| t.column(a).is_none() && !key(a)).count();
+            let has = |a: &str| t.columns.iter().any(|c| is_nearly(a, &c.name, 0.98));
+            let missing = asked.iter().filter(|a| !has(a) && !key(a)).count();
             let by_name = match like {
                 l if l >= 0.98 => 0,
                 l if l >= 0.85 => 2,
