@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::event::Confidence;
 use crate::lines::Lines;
-use crate::{refusal, trace};
+use crate::{id, refusal};
 
 /// After so many tries the next one would fail too.
 pub const MOST_TRIES: u32 = 3;
@@ -211,7 +211,7 @@ impl Corrected {
         Self {
             correction_applied: in_words(&repair),
             success,
-            trace_id: trace::id(),
+            trace_id: id::fresh(),
             status: repair.status,
             findings: placed(&repair.findings, &repair.sql),
             fixes: repair.applied,

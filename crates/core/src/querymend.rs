@@ -13,13 +13,13 @@ use crate::context::Tables;
 use crate::drive::Driver;
 use crate::event::{Answer, Event, Problem};
 use crate::guard::{Breakers, GuardedEngine, GuardedModel};
+use crate::id;
 use crate::known::Known;
 use crate::memory::{self, Memory};
 use crate::prompts;
 use crate::records::ErrorRecords;
 use crate::run::{Ask, Hindrance, Run, Settings};
 use crate::session::{Conversation, Session};
-use crate::trace;
 use crate::trouble::model_trouble;
 
 /// Bytes of schema text where nothing is known about the model's window: about 6,000 tokens.
@@ -209,7 +209,7 @@ impl Querymend {
         let correction = &self.config.self_correction;
         let window = self.model.limits().context;
         Settings {
-            trace_id: trace_id.unwrap_or_else(trace::id),
+            trace_id: trace_id.unwrap_or_else(id::fresh),
             dialect: self.engine.dialect(),
             policy: Arc::clone(&self.policy),
             budget: self.config.budget(),

@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Answer, Confidence, Event, Status};
+use crate::id;
 use crate::memory::{Captured, Unjudged, is_complaint, refers_back};
 use crate::querymend::{Cancel, Querymend};
 use crate::records::{Analysis, Failure, SqlCorrection};
 use crate::run::Ask;
-use crate::trace;
 
 /// Earlier questions that a model is shown.
 const SHOWN: usize = 3;
@@ -46,7 +46,7 @@ pub struct Turn {
 impl Conversation {
     /// One in which nothing was said yet.
     pub fn new() -> Self {
-        Self { id: trace::id(), asked: 0, turns: Vec::new(), unjudged: None }
+        Self { id: id::fresh(), asked: 0, turns: Vec::new(), unjudged: None }
     }
 }
 

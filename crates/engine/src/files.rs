@@ -39,7 +39,7 @@ pub struct Files {
 impl Files {
     /// Whether a path is a folder, or a file of a kind that is read here.
     pub fn can_read(path: &Path) -> bool {
-        if path.is_dir() { find::sources(path).is_ok() } else { find::Format::of(path).is_some() }
+        path.is_dir() || find::Format::of(path).is_some()
     }
 
     /// Finds the files. They are not read before the first call that needs them.

@@ -7,7 +7,7 @@
 #[cfg(test)]
 pub(crate) mod attacks;
 mod behind;
-mod file;
+pub(crate) mod file;
 mod introspect;
 mod local;
 mod lock;

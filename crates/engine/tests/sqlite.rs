@@ -76,9 +76,14 @@ async fn f03_files_that_are_no_database_are_explained() {
     // No address that SQLite would understand: the name of a file, and there is none.
     assert_eq!(trouble(Path::new("file:x.db?mode=rwc")).await.0, "there is no file or folder `x.db?mode=rwc`");
 
-    assert_eq!(trouble(folder.path()).await.0, "`FILE` is a folder, not a database file");
+    // A folder of files could be asked; where there are none, it says which it looked for.
+    let (what, hint, _) = trouble(folder.path()).await;
+    assert_eq!(what, "`FILE` is a folder without any CSV, TSV, JSON, JSON lines, Parquet or Excel file");
+    assert!(hint.starts_with("files that can be read end in csv, tsv,"), "{hint}");
     fs::write(within("b.db"), "").unwrap();
     assert!(trouble(folder.path()).await.1.contains("such as b.db"));
+    let (what, hint, _) = trouble(Path::new(&format!("sqlite:{}", folder.path().display()))).await;
+    assert!(what.ends_with("is a folder, not a database file") && hint.contains("such as b.db"), "{what}: {hint}");
 
     let nul = folder.path().join("a\0b");
     assert!(trouble(&nul).await.0.contains("cannot be opened"));

@@ -106,10 +106,8 @@ fn figures(m: &Metrics) -> String {
 fn targets(all: &Summary) -> String {
     let mut table = Table::new("Targets", &["rate", "more than", "is", "<"]);
     for target in &all.targets {
-        let value = target.value.map_or("nothing to correct".into(), percent);
-        let by = target.by.map_or(String::new(), |by| format!(" by {:+.1} points", by * 100.0));
-        let met = if target.met { "met" } else { "missed" };
-        table.row(&[target.name, &percent(target.above), &value, &format!("{met}{by}")]);
+        let [above, is, verdict] = target.told();
+        table.row(&[target.name, &above, &is, &verdict]);
     }
     table.text()
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::record::{Outcome, Record};
+use crate::report::percent;
 
 /// What a set of questions comes to.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -170,6 +171,19 @@ pub struct Target {
     pub by: Option<f64>,
 }
 
+impl Target {
+    /// The target for people: what the rate must be more than, what it is, and whether that is enough.
+    pub fn told(&self) -> [String; 3] {
+        let verdict = match (self.met, self.by) {
+            (true, Some(by)) => format!("met by {:.1} points", by * 100.0),
+            (false, Some(by)) => format!("missed by {:.1} points", by.abs() * 100.0),
+            (true, None) => "met".to_string(),
+            (false, None) => "missed: nothing was asked".to_string(),
+        };
+        [percent(self.above), self.value.map_or("nothing to correct".to_string(), percent), verdict]
+    }
+}
+
 /// How far several runs lie apart.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
@@ -192,4 +206,26 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
     let deviation = if rest.is_empty() { 0.0 } else { (squares / (count - 1.0)).sqrt() };
     let ends = rest.iter().fold((*first, *first), |(min, max), value| (min.min(*value), max.max(*value)));
     Some(Spread { mean, deviation, min: ends.0, max: ends.1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_told_without_signs() {
+        let told = |met, value: Option<f64>| {
+            Target { name: "rate", above: 0.60, value, met, by: value.map(|value| value - 0.60) }.told().join(" | ")
+        };
+        for (met, value, text) in [
+            (true, Some(0.75), "60.0% | 75.0% | met by 15.0 points"),
+            (false, Some(0.30), "60.0% | 30.0% | missed by 30.0 points"),
+            // Exactly at the mark is not above it.
+            (false, Some(0.60), "60.0% | 60.0% | missed by 0.0 points"),
+            (true, None, "60.0% | nothing to correct | met"),
+            (false, None, "60.0% | nothing to correct | missed: nothing was asked"),
+        ] {
+            assert_eq!(told(met, value), text);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! From a word to a store.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use querymend_model::Embedder;
@@ -10,8 +11,28 @@ use crate::error::Error;
 use crate::file::FileStore;
 use crate::postgres::PostgresStore;
 
-const FORMS: &str = "examples are kept in a file, named by its path, on chroma://HOST:PORT/COLLECTION, or on \
-                     postgres://USER@HOST:PORT/DATABASE?table=TABLE";
+/// A store on its way.
+type Opening<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn ExampleStore>, Error>> + Send + 'a>>;
+
+/// One kind of store that has addresses.
+struct Kind {
+    /// What its addresses begin with.
+    schemes: &'static [&'static str],
+    /// How its addresses are written.
+    form: &'static str,
+    /// Opens the store at an address of this form.
+    open: fn(&str, Arc<dyn Embedder>) -> Opening<'_>,
+}
+
+/// Every kind of store that has addresses. What has none is a file.
+static KINDS: &[Kind] = &[
+    Kind { schemes: &["chroma", "chromas"], form: "chroma://HOST:PORT/COLLECTION", open: chroma },
+    Kind {
+        schemes: &["postgres", "postgresql"],
+        form: "postgres://USER@HOST:PORT/DATABASE?table=TABLE",
+        open: postgres,
+    },
+];
 
 /// Opens the store that a word means.
 ///
@@ -25,21 +46,33 @@ const FORMS: &str = "examples are kept in a file, named by its path, on chroma:/
 /// [`PostgresStore::open`] for where they are looked for.
 pub async fn open(spec: &str, embedder: Arc<dyn Embedder>) -> Result<Arc<dyn ExampleStore>, Error> {
     let spec = spec.trim();
-    let wrong = |message: String| Err(Error::Unusable { message, hint: FORMS.into() });
+    let wrong = |message: String| Err(Error::Unusable { message, hint: forms() });
     if spec.is_empty() {
         return wrong("no store of examples was named".into());
     }
     let scheme = spec.split_once(':').map(|(scheme, _)| scheme.to_lowercase()).unwrap_or_default();
-    match (scheme.as_str(), spec.contains("://")) {
-        ("chroma" | "chromas", true) => Ok(Arc::new(ChromaStore::open(spec, embedder).await?)),
-        ("postgres" | "postgresql", true) => Ok(Arc::new(PostgresStore::open(spec, embedder).await?)),
+    let kind = KINDS.iter().find(|kind| kind.schemes.contains(&scheme.as_str()));
+    match (kind, spec.contains("://")) {
+        (Some(kind), true) => (kind.open)(spec, embedder).await,
         // Only the scheme is repeated: what follows it may hold a password.
-        (_, true) => wrong(format!("there is no store of examples for `{scheme}://` addresses")),
-        ("chroma" | "chromas" | "postgres" | "postgresql", false) => {
-            wrong(format!("`{scheme}:` is the beginning of an address, and `//` should follow"))
-        }
-        _ => Ok(Arc::new(FileStore::open(spec, embedder).await?)),
+        (None, true) => wrong(format!("there is no store of examples for `{scheme}://` addresses")),
+        (Some(_), false) => wrong(format!("`{scheme}:` is the beginning of an address, and `//` should follow")),
+        (None, false) => Ok(Arc::new(FileStore::open(spec, embedder).await?)),
     }
+}
+
+/// How stores are named.
+fn forms() -> String {
+    let forms: Vec<&str> = KINDS.iter().map(|kind| kind.form).collect();
+    format!("examples are kept in a file, named by its path, or on {}", forms.join(", or on "))
+}
+
+fn chroma(spec: &str, embedder: Arc<dyn Embedder>) -> Opening<'_> {
+    Box::pin(async move { Ok(Arc::new(ChromaStore::open(spec, embedder).await?) as Arc<dyn ExampleStore>) })
+}
+
+fn postgres(spec: &str, embedder: Arc<dyn Embedder>) -> Opening<'_> {
+    Box::pin(async move { Ok(Arc::new(PostgresStore::open(spec, embedder).await?) as Arc<dyn ExampleStore>) })
 }
 
 #[cfg(test)]

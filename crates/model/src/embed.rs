@@ -101,6 +101,7 @@ mod tests {
             ("openai:text-embedding-3-small", "OPENAI_API_KEY"),
             ("anthropic:x", "no embeddings"),
             ("nobody:x", "there is no provider `nobody`"),
+            ("nobody:x", "static, or minilm:FOLDER"),
             ("openai", "names a provider and no model"),
             ("http://127.0.0.1:1/v1", "name behind it"),
             ("http://me:secret@127.0.0.1/v1#m", "password"),

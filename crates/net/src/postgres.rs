@@ -1,9 +1,12 @@
-//! How a PostgreSQL server is reached: what its address and the environment say, where passwords are looked for, and when a
-//! connection is encrypted.
+//! How a PostgreSQL server is reached: what its address and the environment say, where passwords are looked for, when a
+//! connection is encrypted, and what moves it on.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -13,6 +16,8 @@ use crate::{Address, Error, Secret, Variables, read_secret, tls};
 
 /// So long may a connection take to come about.
 const CONNECT: Duration = Duration::from_secs(5);
+/// So long is waited for the last answers on a connection that nobody holds any more.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A server, a database on it and who asks.
 pub struct Server {
@@ -76,6 +81,19 @@ impl Server {
             config.password(password);
         }
         Ok(Self { config, tls: MakeRustlsConnect::new(tls), name })
+    }
+}
+
+/// Moves a connection on until the server goes away, which the client then says, or until nobody holds it. Then it waits for answers
+/// that are still to come before it says farewell; a server that has fallen silent is not waited for.
+pub async fn until_let_go(
+    connection: impl Future<Output = Result<(), tokio_postgres::Error>>,
+    held: oneshot::Receiver<()>,
+) {
+    let mut connection = pin!(connection);
+    tokio::select! {
+        ended = &mut connection => drop(ended),
+        _ = held => drop(timeout(FAREWELL, connection).await),
     }
 }
 

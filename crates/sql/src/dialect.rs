@@ -210,6 +210,8 @@ pub struct Dialect {
     pub file_schemas: &'static [&'static str],
     /// `${…}` is replaced before the query is read.
     pub substitutes_variables: bool,
+    /// It can be set to take a name in quotes for a pattern of names.
+    pub quoted_names_may_be_patterns: bool,
     /// Names longer than this many bytes are cut off; 0 if they are not.
     pub longest_name: usize,
     /// Syntax of other dialects that it does not understand.

@@ -173,3 +173,42 @@ pub static RULES: &[&Rule] = &[
     &engine::not_a_database::RULE,
     &engine::engine_error::RULE,
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use crate::dialect::DIALECTS;
+
+    /// The source files of a folder and of those in it.
+    fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, out);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                out.push(path);
+            }
+        }
+    }
+
+    /// What differs between dialects is a field of [`crate::Dialect`].
+    #[test]
+    fn no_rule_names_a_dialect() {
+        let mut files = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rules"), &mut files);
+        assert!(files.len() > super::RULES.len(), "{} files", files.len());
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for (number, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+                let words = || line.split(|c: char| !c.is_alphanumeric() && c != '_');
+                for name in DIALECTS.iter().flat_map(|d| d.other_names.iter().chain([&d.name])) {
+                    let named =
+                        line.contains(&format!("\"{name}\"")) || words().any(|word| word == name.to_uppercase());
+                    assert!(!named, "{}:{} names {name}: {line}", file.display(), number + 1);
+                }
+            }
+        }
+    }
+}

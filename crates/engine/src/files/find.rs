@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::Error;
+use crate::sqlite::file::itself;
 
 /// So much is read in all; more is for a database.
 const MOST_BYTES: u64 = 8 << 30;
@@ -78,8 +79,10 @@ pub(super) fn sources(path: &Path) -> Result<Vec<Source>, Error> {
         paths.sort();
         if paths.is_empty() {
             let endings: Vec<&str> = ENDINGS.iter().map(|(ending, _)| *ending).collect();
-            let hint = format!("files that can be read end in {}", endings.join(", "));
-            return Err(Error::unavailable(format!("there is nothing in `{shown}` that can be asked"), hint));
+            let endings = || format!("files that can be read end in {}", endings.join(", "));
+            let what = "a folder without any CSV, TSV, JSON, JSON lines, Parquet or Excel file";
+            let hint = itself(path).unwrap_or_else(endings);
+            return Err(Error::unavailable(format!("`{shown}` is {what}"), hint));
         }
     } else {
         paths.push(path.to_path_buf());
@@ -139,7 +142,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_said_to_be() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(sources(folder.path()).unwrap_err().to_string().contains("nothing in"));
+        assert!(sources(folder.path()).unwrap_err().to_string().contains("is a folder without any CSV"));
         assert!(sources(&folder.path().join("none.csv")).unwrap_err().to_string().contains("there is no file"));
     }
 }

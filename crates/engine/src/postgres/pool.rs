@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::ops::Deref;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use querymend_net::postgres::Server;
+use querymend_net::postgres::{Server, until_let_go};
 use querymend_net::tls;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
@@ -153,19 +152,6 @@ impl Pool {
             used: Instant::now(),
             _held: held,
         })
-    }
-}
-
-/// Moves a connection on until the server goes away, which the client then says, or until nobody holds it. Then it waits for answers
-/// that are still to come before it says farewell; a server that has fallen silent is not waited for.
-async fn until_let_go(
-    connection: impl Future<Output = Result<(), tokio_postgres::Error>>,
-    held: oneshot::Receiver<()>,
-) {
-    let mut connection = pin!(connection);
-    tokio::select! {
-        ended = &mut connection => drop(ended),
-        _ = held => drop(timeout(PATIENCE, connection).await),
     }
 }
 

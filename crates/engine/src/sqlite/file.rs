@@ -66,7 +66,7 @@ impl DatabaseFile {
         if metadata.is_dir() {
             return Err(Error::unavailable(
                 format!("`{}` is a folder, not a database file", self.shown),
-                self.files_in(),
+                itself(&self.path).unwrap_or_else(|| "name the database file itself".into()),
             ));
         }
         // Opening a pipe would wait for somebody to write into it, and reading a device may do anything.
@@ -126,20 +126,18 @@ impl DatabaseFile {
             cause: None,
         }
     }
+}
 
-    /// Somebody who names a folder is helped most by the names of the databases in it.
-    fn files_in(&self) -> String {
-        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let is_database = |name: &String| [".db", ".sqlite", ".sqlite3"].iter().any(|ending| name.ends_with(ending));
-        let mut names: Vec<String> = names.filter(is_database).collect();
-        names.sort();
-        names.truncate(3);
-        match names.is_empty() {
-            true => "name the database file itself".into(),
-            false => format!("name the database file itself, such as {} in that folder", names.join(", ")),
-        }
-    }
+/// Somebody who names a folder is helped most by the names of the databases in it, if there are any.
+pub(crate) fn itself(folder: &Path) -> Option<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let is_database = |name: &String| [".db", ".sqlite", ".sqlite3"].iter().any(|ending| name.ends_with(ending));
+    let mut names: Vec<String> = names.filter(is_database).collect();
+    names.sort();
+    names.truncate(3);
+    let such = || format!("name the database file itself, such as {} in that folder", names.join(", "));
+    (!names.is_empty()).then(such)
 }
 
 fn not_readable(shown: &str, error: &io::Error) -> Error {

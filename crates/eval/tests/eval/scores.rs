@@ -143,8 +143,8 @@ async fn q13_targets_are_met_or_missed_by_so_much() {
     assert!(at.targets().iter().all(|target| !target.met && target.by == Some(0.0)));
     let report = report(&Script::new([("a", answered("SELECT count(*) FROM customers"))])).await;
     let text = report.markdown();
-    assert!(text.contains("| first_attempt_rate | 30.0% | 25.0% | missed by -5.0 points |"), "{text}");
-    assert!(text.contains("| overall_success_rate | 85.0% | 25.0% | missed by -60.0 points |"), "{text}");
+    assert!(text.contains("| first_attempt_rate | 30.0% | 25.0% | missed by 5.0 points |"), "{text}");
+    assert!(text.contains("| overall_success_rate | 85.0% | 25.0% | missed by 60.0 points |"), "{text}");
 }
 
 #[tokio::test]
@@ -187,9 +187,9 @@ async fn q10_a_report_says_it_all_in_markdown_csv_and_json() {
 
 | rate | more than | is |  |
 |---|---:|---:|---|
-| first_attempt_rate | 30.0% | 50.0% | met by +20.0 points |
-| correction_effectiveness | 60.0% | 50.0% | missed by -10.0 points |
-| overall_success_rate | 85.0% | 75.0% | missed by -10.0 points |
+| first_attempt_rate | 30.0% | 50.0% | met by 20.0 points |
+| correction_effectiveness | 60.0% | 50.0% | missed by 10.0 points |
+| overall_success_rate | 85.0% | 75.0% | missed by 10.0 points |
 
 ## What failed at first
 

@@ -1,7 +1,6 @@
 //! A few connections that are used in turn, made anew when a server was away.
 
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use tokio_postgres::{Client, Config, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use querymend_net::environment;
+use querymend_net::postgres::until_let_go;
 
 use super::refusal::{meaning, too_slow, went_away};
 use super::settings::Settings;
@@ -25,6 +25,8 @@ const STATEMENT: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(35);
 /// A connection that was not used for so long is tried before it is relied on.
 const STALE: Duration = Duration::from_secs(2);
+/// So long is waited for an answer that should come at once.
+const PROMPT: Duration = Duration::from_secs(2);
 
 /// Values of a statement.
 pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -112,7 +114,7 @@ impl Pool {
             let Some(link) = self.idle().pop() else { break };
             let alive = !link.client.is_closed()
                 && (link.used.elapsed() < STALE
-                    || matches!(timeout(STALE, link.client.simple_query("")).await, Ok(Ok(_))));
+                    || matches!(timeout(PROMPT, link.client.simple_query("")).await, Ok(Ok(_))));
             if alive {
                 return Ok((link, turn));
             }
@@ -165,19 +167,6 @@ impl Pool {
             Ok(Err(error)) => Err(meaning(&self.name, &error)),
             Err(_) => Err(too_slow(&self.name)),
         }
-    }
-}
-
-/// Moves a connection on until the server goes away, which the client then says, or until nobody holds it. Then it waits for answers
-/// that are still to come before it says farewell; a server that has fallen silent is not waited for.
-async fn until_let_go(
-    connection: impl Future<Output = Result<(), tokio_postgres::Error>>,
-    held: oneshot::Receiver<()>,
-) {
-    let mut connection = pin!(connection);
-    tokio::select! {
-        ended = &mut connection => drop(ended),
-        _ = held => drop(timeout(STALE, connection).await),
     }
 }
 

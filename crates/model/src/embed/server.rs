@@ -56,7 +56,7 @@ struct Datum {
 
 impl Server {
     pub(super) fn open(spec: &str, providers: &Providers) -> Result<Self, Error> {
-        let Place { name, model, provider } = Place::named(spec, providers)?;
+        let Place { name, model, provider } = Place::named(spec, providers, "static, or minilm:FOLDER")?;
         if provider.wire != Wire::OpenAi {
             return Err(Error::configuration(
                 format!("{name} has no embeddings that can be asked for here"),

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use serde_json::json;
 
 use crate::house::{body, house};
@@ -156,6 +158,20 @@ async fn the_description_names_every_route_and_every_route_is_there() {
         assert_ne!(response.status().as_u16(), 405, "{method} {path}");
         let text = response.text().await.unwrap();
         assert!(!text.contains("nothing at this address"), "{method} {path}");
+    }
+}
+
+#[test]
+fn the_document_names_every_route() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/server.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let (_, rest) = text.split_once("\n## HTTP\n").unwrap();
+    let (section, _) = rest.split_once("\n## ").unwrap();
+    // `/v1/traces` is not named by `/v1/traces/{id}`.
+    let longer = |rest: &str| rest.starts_with(|c: char| c.is_alphanumeric() || "/-_{".contains(c));
+    for route in querymend_server::http::ROUTES {
+        let named = section.match_indices(route.path).any(|(at, path)| !longer(&section[at + path.len()..]));
+        assert!(named, "docs/server.md does not name {} {}", route.method, route.path);
     }
 }
 

@@ -120,6 +120,7 @@ pub static MYSQL: Dialect = Dialect {
         "information_schema.column_statistics",
     ],
     substitutes_variables: false,
+    quoted_names_may_be_patterns: false,
     longest_name: 0,
     file_schemas: &[],
     lacks: &[

@@ -141,6 +141,7 @@ pub static POSTGRES: Dialect = Dialect {
         "vault.decrypted_secrets",
     ],
     substitutes_variables: false,
+    quoted_names_may_be_patterns: false,
     longest_name: 63,
     file_schemas: &[],
     lacks: &[

@@ -129,6 +129,7 @@ pub static PRESTO: Dialect = Dialect {
     system_tables: &[],
     secret_tables: &["runtime.queries", "runtime.tasks", "metadata.*"],
     substitutes_variables: false,
+    quoted_names_may_be_patterns: false,
     longest_name: 0,
     file_schemas: &[],
     lacks: &[

@@ -126,6 +126,7 @@ pub static SPARK: Dialect = Dialect {
     system_tables: &[],
     secret_tables: &[],
     substitutes_variables: true,
+    quoted_names_may_be_patterns: true,
     longest_name: 0,
     file_schemas: &[
         "text",

@@ -147,6 +147,7 @@ pub static SQLITE: Dialect = Dialect {
     ],
     secret_tables: &["sqlite_stat4", "sqlite_stat3", "dbpage", "sqlite_dbpage"],
     substitutes_variables: false,
+    quoted_names_may_be_patterns: false,
     longest_name: 0,
     file_schemas: &[],
     lacks: &[

@@ -354,9 +354,9 @@ impl<'l> Look<'l> {
         }
     }
 
-    /// Hive and Spark can be set to take a name in quotes for a pattern of names; one that the schema lists is none.
+    /// Whether a name in quotes may be a pattern of names; one that the schema lists is none.
     fn is_pattern(&self, name: &Ident) -> bool {
-        matches!(self.subject.context.dialect.name, "hive" | "spark")
+        self.subject.context.dialect.quoted_names_may_be_patterns
             && name.quote_style.is_some()
             && looks_like_a_pattern(&name.value)
             && !self.reference(name).is_some_and(|r| matches!(r.meaning, Meaning::Column(..)))

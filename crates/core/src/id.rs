@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A name that no other call has: a UUID of version 7, which sorts by time.
-pub fn id() -> String {
+pub fn fresh() -> String {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     // The system gives every process other keys, so that equal process numbers on two machines do no harm.
     static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn names_have_the_form_of_a_uuid_and_differ() {
-        let ids: HashSet<String> = (0..10_000).map(|_| super::id()).collect();
+        let ids: HashSet<String> = (0..10_000).map(|_| super::fresh()).collect();
         assert_eq!(ids.len(), 10_000);
         for id in ids {
             let parts: Vec<&str> = id.split('-').collect();
