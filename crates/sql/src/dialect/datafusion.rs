@@ -80,6 +80,7 @@ pub static DATAFUSION: Dialect = Dialect {
     ],
     interval: IntervalSyntax { words: true, quoted: true, bare: true },
     functions: &FUNCTIONS,
+    newer: &[],
     says: SAYS,
     forms: &[("date_format", "0 fm")],
     reserved: &RESERVED,

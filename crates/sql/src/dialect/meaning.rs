@@ -5,9 +5,9 @@ mod argument;
 mod idioms;
 mod table;
 
-pub(crate) use self::argument::interval;
+pub(crate) use self::argument::{interval, operand};
 use self::argument::{as_call, bare, format, quoted, terms, type_name, without_parentheses};
-use self::idioms::{MOMENTS, is_sqlite_moment, of_sql_server, of_sqlite};
+use self::idioms::{MOMENTS, is_sqlite_moment, of_separated, of_sql_server, of_sqlite};
 use self::table::{FORMS, MEANINGS};
 use super::Dialect;
 use super::date_format::Style;
@@ -19,7 +19,7 @@ pub(crate) fn meaning(name: &str, arguments: &[&str], dialect: &Dialect) -> Opti
     if is_sqlite_moment(name, arguments) {
         return of_sqlite(name, arguments, dialect);
     }
-    of_sql_server(name, arguments, dialect).or_else(|| {
+    of_sql_server(name, arguments, dialect).or_else(|| of_separated(name, arguments, dialect)).or_else(|| {
         MEANINGS.iter().filter(|(n, _, _)| *n == name).find_map(|(_, form, phrase)| fits(form, *phrase, arguments))
     })
 }

@@ -144,6 +144,7 @@ pub static MYSQL: Dialect = Dialect {
         Feature::Filter,
     ],
     functions: &FUNCTIONS,
+    newer: &[],
     says: SAYS,
     forms: &[("date_add", "0 i"), ("date_sub", "0 i"), ("date_format", "0 fm"), ("to_char", "0 ft")],
     user_functions: true,

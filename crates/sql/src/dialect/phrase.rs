@@ -2,6 +2,7 @@
 
 use super::Dialect;
 use super::date_format::{Style, write};
+use super::meaning::operand;
 use super::unit::{Part, Unit};
 
 /// Something that every dialect can say in its own way.
@@ -82,6 +83,8 @@ pub enum Phrase {
     Deviation,
     /// Nothing but its argument: `CALCULATE(x)`.
     Itself,
+    /// In words that every dialect has, and with parentheses where they are needed.
+    Already,
     /// Converted to that type, where CAST with its usual name is not the way.
     ToInteger,
     ToText,
@@ -144,6 +147,7 @@ pub(crate) const STANDARD: &[(Phrase, &str)] = &[
     (Phrase::ToNumber, "CAST({0} AS DECIMAL(38, 10))"),
     (Phrase::Concat, "({|})"),
     (Phrase::Itself, "({0})"),
+    (Phrase::Already, "{0}"),
     (Phrase::Length, "LENGTH({0})"),
     (Phrase::Substring, "SUBSTR({0}, {1}, {2})"),
     (Phrase::CountIf, "COUNT(CASE WHEN {0} THEN 1 END)"),
@@ -228,7 +232,9 @@ impl Said {
             }
             other => {
                 let template = own(other)?;
-                return Some((fill(template, self, Unit::Each)?, shown(template, Unit::Each)));
+                let text = fill(template, self, Unit::Each)?;
+                let as_read = if other == Phrase::Already { text.clone() } else { shown(template, Unit::Each) };
+                return Some((text, as_read));
             }
         };
         if let Some(template) = own(general(unit)).or_else(|| own(general(Unit::Each))) {
@@ -284,7 +290,7 @@ fn fill(template: &str, said: &Said, unit: Unit) -> Option<String> {
         let format = |style| Some(format!("'{}'", write(style, arguments.get(1)?)?));
         filled.push_str(&match &rest[open + 1..close] {
             "*" => arguments.join(", "),
-            "|" => arguments.join(" || "),
+            "|" => arguments.iter().map(|argument| operand(argument)).collect::<Vec<_>>().join(" || "),
             "unit" => unit.word().to_string(),
             "UNIT" => unit.word().to_uppercase(),
             "sign" => if count()? < 0 { "-" } else { "+" }.to_string(),

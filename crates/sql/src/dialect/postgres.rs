@@ -159,6 +159,7 @@ pub static POSTGRES: Dialect = Dialect {
         Feature::Separator,
     ],
     functions: &FUNCTIONS,
+    newer: &[],
     says: SAYS,
     forms: &[("date_add", "0 i"), ("date_add", "0 1"), ("to_char", "0 ft")],
     user_functions: true,

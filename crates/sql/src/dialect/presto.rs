@@ -152,6 +152,7 @@ pub static PRESTO: Dialect = Dialect {
         Feature::Separator,
     ],
     functions: &FUNCTIONS,
+    newer: &[],
     says: SAYS,
     forms: &[("date_add", "'u 1 0"), ("date_diff", "'u 1 0"), ("date_format", "0 fm")],
     user_functions: true,

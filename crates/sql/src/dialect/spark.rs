@@ -160,6 +160,7 @@ pub static SPARK: Dialect = Dialect {
         Feature::AtTimeZone,
     ],
     functions: &FUNCTIONS,
+    newer: &[],
     says: SAYS,
     forms: &[
         ("date_add", "0 1"),

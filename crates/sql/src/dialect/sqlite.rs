@@ -11,6 +11,9 @@ static FUNCTIONS: LazyLock<FunctionTable> =
     LazyLock::new(|| FunctionTable::parse(include_str!("functions/sqlite.tsv")));
 static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/sqlite.txt")));
 
+/// Since 3.44 (2023) and 3.48 (2025).
+static NEWER: &[&str] = &["concat", "concat_ws", "if", "string_agg"];
+
 #[rustfmt::skip]
 static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Part(Part::Year), "CAST(strftime('%Y', {0}) AS INTEGER)"),
@@ -183,6 +186,7 @@ pub static SQLITE: Dialect = Dialect {
         Feature::QueryInParentheses,
     ],
     functions: &FUNCTIONS,
+    newer: NEWER,
     says: SAYS,
     forms: &[],
     user_functions: false,

@@ -1,6 +1,6 @@
 //! What is said with several calls, or with words of its own, and fits no form.
 
-use super::argument::{as_call, quoted};
+use super::argument::{as_call, operand, quoted};
 use crate::dialect::Dialect;
 use crate::dialect::date_format::{Style, read};
 use crate::dialect::phrase::{Phrase, Said, number};
@@ -57,6 +57,15 @@ pub(super) fn of_sqlite(name: &str, arguments: &[&str], dialect: &Dialect) -> Op
         (_, Some(format)) => Said::new(Phrase::Format, &[&date, format]),
         _ => Said::new(Phrase::ToTimestamp, &[&date]),
     })
+}
+
+/// `CONCAT_WS(', ', a, b)`: each text that is not NULL with the separator before it, and the first of these taken away.
+pub(super) fn of_separated(name: &str, arguments: &[&str], dialect: &Dialect) -> Option<Said> {
+    let (separator, texts) = arguments.split_first().filter(|(_, texts)| !texts.is_empty())?;
+    (name == "concat_ws" && dialect.concat.pipes).then_some(())?;
+    let length = quoted(separator)?.chars().count();
+    let parts: Vec<String> = texts.iter().map(|text| format!("COALESCE({separator} || {}, '')", operand(text))).collect();
+    Some(Said::new(Phrase::Already, &[&format!("SUBSTR({}, {})", parts.join(" || "), length + 1)]))
 }
 
 /// What SQL Server cannot say otherwise: a date cut back to its unit is so many units after day 0, and seconds since 1970 are

@@ -91,8 +91,22 @@ fn is_refused(call: &Call<'_>, subject: &Subject<'_>) -> bool {
     let named =
         subject.refusal.filter(|r| r.error_type == ErrorType::FunctionNotFound).and_then(|r| r.name("function"));
     let bare = named.map(|n| n.split('(').next().unwrap_or(n).trim_matches(['`', '"', '\'', ' ']));
-    bare.is_some_and(|n| n.rsplit('.').next().unwrap_or(n).eq_ignore_ascii_case(&call.lower))
+    let bare = bare.map(|n| n.rsplit('.').next().unwrap_or(n));
+    // A database that lacks one of the late ones is too old for all of them.
+    bare.is_some_and(|n| n.eq_ignore_ascii_case(&call.lower) || is_newer(n, subject) && is_newer(&call.lower, subject))
         && !is_unknown(call, subject)
+}
+
+/// Whether a function came late to the dialect.
+fn is_newer(name: &str, subject: &Subject<'_>) -> bool {
+    subject.context.dialect.newer.iter().any(|newer| newer.eq_ignore_ascii_case(name))
+}
+
+/// The first function that came late in words that older databases have as well.
+pub(crate) fn plainer(subject: &Subject<'_>) -> Option<Fix> {
+    let own = |call: &&Call<'_>| !subject.context.schema.is_some_and(|s| s.has_function(&call.lower));
+    let newer = subject.facts.calls.iter().filter(|call| is_newer(&call.lower, subject)).filter(own);
+    newer.filter_map(|call| say_otherwise(call, subject)).next()
 }
 
 /// Whether neither the dialect, nor the schema, nor the policy knows the function.

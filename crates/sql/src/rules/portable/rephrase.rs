@@ -1,5 +1,6 @@
 //! A call said in the words of the dialect.
 
+use sqlparser::ast::FunctionArguments;
 use sqlparser::tokenizer::Token;
 
 use crate::dialect::meaning::{interval, is_contested, is_of_another, meaning, negative, part};
@@ -94,6 +95,11 @@ pub(crate) fn is_foreign_form(call: &Call<'_>, subject: &Subject<'_>) -> bool {
         })
 }
 
+/// Whether more than arguments stands in a call's parentheses: ORDER BY, SEPARATOR.
+fn has_clauses(call: &Call<'_>) -> bool {
+    call.node.is_some_and(|node| matches!(&node.args, FunctionArguments::List(list) if !list.clauses.is_empty()))
+}
+
 /// The whole of a call and its arguments as they are written.
 fn with_arguments(call: &Call<'_>, subject: &Subject<'_>) -> Option<(Span, Vec<String>)> {
     let (whole, spans) = mend::call(subject, subject.query.span(call.place))?;
@@ -108,6 +114,10 @@ pub(crate) fn say_otherwise(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fi
     let (whole, arguments) = with_arguments(call, subject)?;
     let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let dialect = subject.context.dialect;
+    // An order within an aggregate is as late as the functions that this is about.
+    if call.distinct || has_clauses(call) {
+        return None;
+    }
     let said = meaning(&call.lower, &texts, dialect)?;
     let calls_it = |text: &str| text.to_ascii_lowercase().starts_with(&format!("{}(", call.lower));
     let (text, template) = said.in_words_of(dialect).filter(|(text, _)| !calls_it(text)).or_else(|| {
