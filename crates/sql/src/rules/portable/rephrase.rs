@@ -5,24 +5,31 @@ use sqlparser::tokenizer::Token;
 
 use crate::dialect::meaning::{interval, is_contested, is_of_another, meaning, negative, part};
 use crate::dialect::phrase::{STANDARD, Said};
-use crate::dialect::{Feature, Part, Phrase, Unit};
+use crate::dialect::{Part, Phrase, Unit};
 use crate::finding::{Applicability, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
+use crate::rules::portable::moments::{compared_part, is_number, is_subtracted, is_timed, kind, meets_numbers, present};
 use crate::rules::portable::respell::operand_start;
 use crate::schema::Type;
-use crate::scope::{Call, Meaning};
+use crate::scope::Call;
 
 /// The fix of a call whose meaning is known and which the dialect can say.
 pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     if !mend::worth_mending(subject, &[]) {
         return None;
     }
-    let (whole, arguments) = with_arguments(call, subject)?;
+    let (whole, spans) = mend::call(subject, subject.query.span(call.place))?;
+    let spans: Vec<Span> = spans.into_iter().map(|span| trimmed(span, subject)).collect();
     let dialect = subject.context.dialect;
-    let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let texts: Vec<&str> = spans.iter().map(|span| subject.query.text(*span)).collect();
     let mut said = meaning(&call.lower, &texts, dialect)?;
-    let kind = said.arguments.first().map_or(Type::Any, |first| kind_of(first, call, subject));
+    let place_of = |text: &String| spans.iter().copied().find(|span| subject.query.text(*span) == text);
+    let first = said.arguments.first().and_then(place_of);
+    let kind = first.map_or(Type::Any, |first| kind(first, subject));
+    if said.arguments.iter().take(said.phrase.dates()).filter_map(place_of).any(|date| is_number(date, subject)) {
+        return None;
+    }
     match said.phrase {
         // Seconds are numbers, and what is written out as a date is none.
         Phrase::FromUnix if !matches!(kind, Type::Any | Type::Integer | Type::Number) => {
@@ -31,10 +38,14 @@ pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
         Phrase::FromUnix if said.arguments.first().is_some_and(|first| first.starts_with('\'')) => {
             said.phrase = Phrase::ToTimestamp
         }
-        Phrase::Format if kind.is_numeric() => return None,
+        Phrase::Format => {
+            if let Some(part) = said.arguments.get(1).and_then(|format| compared_part(format, whole, subject)) {
+                said = Said::new(Phrase::Part(part), &[said.arguments.first()?]);
+            }
+        }
         _ => {}
     }
-    said.timed = kind == Type::Timestamp;
+    said.timed = first.is_some_and(|first| is_timed(first, subject));
     // A text is made a date where the dialect would take it for anything else.
     if kind == Type::Text && dialect.strict_types && said.phrase.dates() > 0 {
         said.arguments[0] = format!("CAST({} AS TIMESTAMP)", said.arguments[0]);
@@ -46,42 +57,14 @@ pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     {
         return None;
     }
-    if said.phrase.gives_date() && is_subtracted(whole, subject) {
-        return None;
+    if said.phrase.gives_date() && (is_subtracted(whole, subject) || meets_numbers(whole, subject)) {
+        // SQL Server counts days from the present moment.
+        return (call.lower == "getdate").then(|| present(whole, subject)).flatten();
     }
     let (text, template) = said.in_words_of(dialect)?;
     (text != subject.query.text(whole)).then_some(())?;
     let why = format!("{} says {} as `{template}`", dialect.name, call.lower.to_uppercase());
     Some(mend::replace(whole, text, Applicability::Likely, why))
-}
-
-/// Whether a date is a side of a minus or a plus where dates are text: what comes out is neither the time between them nor a date.
-pub(super) fn is_subtracted(date: Span, subject: &Subject<'_>) -> bool {
-    if !subject.context.dialect.lacks.contains(&Feature::Interval) {
-        return false;
-    }
-    let words = mend::words(subject);
-    let counts = |token: &Token| matches!(token, Token::Minus | Token::Plus);
-    let before = words.iter().rev().find(|(span, _)| span.end <= date.start);
-    let mut behind = words.iter().skip_while(|(span, _)| span.start < date.end);
-    let added = behind.next().is_some_and(|(_, token)| counts(token));
-    let moved = behind
-        .next()
-        .is_some_and(|(_, token)| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("interval")));
-    before.is_some_and(|(_, token)| counts(token)) || added && !moved
-}
-
-/// What kind of value a text is that is nothing but a column; any where it is more.
-fn kind_of(text: &str, call: &Call<'_>, subject: &Subject<'_>) -> Type {
-    let facts = subject.facts;
-    let column = facts
-        .references
-        .iter()
-        .find(|r| Some(r.block) == call.block && subject.query.text(subject.query.span(r.place)) == text);
-    match column.map(|r| &r.meaning) {
-        Some(Meaning::Column(source, index)) => facts.sources[*source].column_type(*index),
-        _ => Type::Any,
-    }
 }
 
 /// Whether a call has the form that another dialect gives it, by a name that this one has as well.
@@ -93,6 +76,13 @@ pub(crate) fn is_foreign_form(call: &Call<'_>, subject: &Subject<'_>) -> bool {
             let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
             is_of_another(&call.lower, &texts, dialect)
         })
+}
+
+/// A place without the white space around what stands in it.
+fn trimmed(span: Span, subject: &Subject<'_>) -> Span {
+    let text = subject.query.text(span);
+    let start = span.start + text.len() - text.trim_start().len();
+    Span::new(start, start + text.trim().len())
 }
 
 /// Whether more than arguments stands in a call's parentheses: ORDER BY, SEPARATOR.
@@ -137,6 +127,11 @@ pub(crate) fn extract(subject: &Subject<'_>, start: usize) -> Option<Fix> {
     let [argument] = arguments.as_slice() else { return None };
     let text = subject.query.text(*argument).trim();
     let from = text.to_ascii_uppercase().find(" FROM ")?;
+    let of = trimmed(*argument, subject);
+    let of = trimmed(Span::new(of.start + from + 6, of.end), subject);
+    if is_number(of, subject) {
+        return None;
+    }
     let said = part(Part::from_word(text[..from].trim())?, text[from + 6..].trim())?;
     let (words, template) = said.in_words_of(subject.context.dialect)?;
     let why = format!("{} says it as `{template}`", subject.context.dialect.name);
@@ -172,16 +167,15 @@ pub(crate) fn moved_by_interval(subject: &Subject<'_>, near: Span) -> Option<Fix
     let scaled = words.get(end + 1).is_some_and(|(_, token)| matches!(token, Token::Mul | Token::Div | Token::Mod));
     (!scaled).then_some(())?;
     let inside = words[start].0.join(words[operator - 1].0);
-    let timed = subject.facts.references.iter().any(|r| {
-        let at = subject.query.span(r.place);
-        let moment =
-            matches!(r.meaning, Meaning::Column(s, i) if subject.facts.sources[s].column_type(i) == Type::Timestamp);
-        moment && inside.start <= at.start && at.end <= inside.end
-    });
+    let all = words[start].0.join(words[end].0);
+    if is_number(inside, subject) || meets_numbers(all, subject) {
+        return None;
+    }
+    let timed = is_timed(inside, subject);
     let said = Said { timed, ..Said::new(Phrase::Plus(unit), &[date, &count]) };
     let (text, template) = said.in_words_of(dialect)?;
     let why = format!("{} moves a date as `{template}`", dialect.name);
-    Some(mend::replace(words[start].0.join(words[end].0), text, Applicability::Likely, why))
+    Some(mend::replace(all, text, Applicability::Likely, why))
 }
 
 /// The last word of an INTERVAL: its unit, or its text if that has the unit in it.

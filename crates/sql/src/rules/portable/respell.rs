@@ -10,7 +10,8 @@ use crate::dialect::{IntervalSyntax, Phrase, Unit};
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
-use crate::rules::portable::rephrase::{conversion, interval_end, is_subtracted};
+use crate::rules::portable::moments::is_subtracted;
+use crate::rules::portable::rephrase::{conversion, interval_end};
 
 /// `x::type` is `CAST(x AS type)`, or what the dialect says for that type. The span is that of `x`.
 pub(super) fn double_colon(operand: Span, subject: &Subject<'_>) -> Option<Fix> {
