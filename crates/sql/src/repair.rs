@@ -116,7 +116,12 @@ mod tests {
                 Some("SELECT SUBSTR(COALESCE(', ' || category, '') || COALESCE(', ' || name, ''), 3) FROM products"),
             ),
             // The order of texts is as late, and no older words say it.
-            (&SQLITE, "SELECT STRING_AGG(name, ', ' ORDER BY name) FROM products", "no such function: STRING_AGG", None),
+            (
+                &SQLITE,
+                "SELECT STRING_AGG(name, ', ' ORDER BY name) FROM products",
+                "no such function: STRING_AGG",
+                None,
+            ),
             (
                 &POSTGRES,
                 "SELECT price / (stock - 1) FROM products",

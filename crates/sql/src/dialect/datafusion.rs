@@ -39,6 +39,8 @@ static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Today, "current_date()"),
     (Phrase::Length, "length({0})"),
     (Phrase::Position, "strpos({1}, {0})"),
+    (Phrase::Before, "split_part({0}, {1}, 1)"),
+    (Phrase::Random, "random()"),
     (Phrase::Upper, "upper({0})"),
     (Phrase::Lower, "lower({0})"),
     (Phrase::Divide, "(CAST({0} AS DOUBLE) / ({1}))"),

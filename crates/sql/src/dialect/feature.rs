@@ -35,6 +35,8 @@ pub enum Feature {
     FilterInside,
     Separator,
     DistinctOn,
+    /// `COUNT(DISTINCT a, b)`.
+    DistinctOfSeveral,
     FullJoin,
     Lateral,
     Pivot,
@@ -88,6 +90,7 @@ impl Feature {
                 ("GROUP_CONCAT(… SEPARATOR …)", "the aggregate with the separator as second argument")
             }
             Feature::DistinctOn => ("DISTINCT ON", "ROW_NUMBER() in a subquery"),
+            Feature::DistinctOfSeveral => ("DISTINCT of several values", "DISTINCT of one"),
             Feature::FullJoin => ("FULL JOIN", "a LEFT JOIN and a RIGHT JOIN with UNION"),
             Feature::Lateral => ("LATERAL", "a join with a grouped subquery"),
             Feature::Pivot => ("PIVOT", "aggregates over CASE WHEN … END"),

@@ -5,9 +5,9 @@ mod argument;
 mod idioms;
 mod table;
 
-pub(crate) use self::argument::{interval, operand};
 use self::argument::{as_call, bare, format, quoted, terms, type_name, without_parentheses};
-use self::idioms::{MOMENTS, is_sqlite_moment, of_separated, of_sql_server, of_sqlite};
+pub(crate) use self::argument::{interval, operand};
+use self::idioms::{MOMENTS, is_sqlite_moment, of_choices, of_few, of_separated, of_sql_server, of_sqlite};
 use self::table::{FORMS, MEANINGS};
 use super::Dialect;
 use super::date_format::Style;
@@ -19,7 +19,11 @@ pub(crate) fn meaning(name: &str, arguments: &[&str], dialect: &Dialect) -> Opti
     if is_sqlite_moment(name, arguments) {
         return of_sqlite(name, arguments, dialect);
     }
-    of_sql_server(name, arguments, dialect).or_else(|| of_separated(name, arguments, dialect)).or_else(|| {
+    let idiom = of_sql_server(name, arguments, dialect)
+        .or_else(|| of_separated(name, arguments, dialect))
+        .or_else(|| of_choices(name, arguments))
+        .or_else(|| of_few(name, arguments, dialect));
+    idiom.or_else(|| {
         MEANINGS.iter().filter(|(n, _, _)| *n == name).find_map(|(_, form, phrase)| fits(form, *phrase, arguments))
     })
 }
@@ -131,6 +135,13 @@ fn fits(form: &str, phrase: Phrase, arguments: &[&str]) -> Option<Said> {
             arguments.push("','".into());
             phrase
         }
+        // Without a filling it is spaces.
+        Phrase::PadLeft | Phrase::PadRight if arguments.len() == 2 => {
+            arguments.push("' '".into());
+            phrase
+        }
+        // A text with such signs is no text that is looked for, but a condition on words.
+        Phrase::Contains if quoted(&arguments[1]).is_some_and(|text| text.contains(['"', '*'])) => return None,
         other => other,
     };
     Some(Said { phrase, arguments, timed: false })

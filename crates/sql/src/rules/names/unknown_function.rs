@@ -5,7 +5,7 @@ use sqlparser::ast::FunctionArguments;
 use crate::dialect::{DIALECTS, Dialect, ErrorType};
 use crate::finding::{Applicability, Finding, Fix, Severity};
 use crate::mend;
-use crate::near::nearest;
+use crate::near::{is_slip, nearest};
 use crate::rules::names::meant;
 use crate::rules::portable::rephrase::{rephrase, say_otherwise};
 use crate::rules::{Rule, Subject};
@@ -61,6 +61,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         if few && mend::worth_mending(subject, out) {
             finding.fixes.extend(rephrase(call, subject));
             finding.fixes.extend(column_of_alias(call, subject));
+            finding.fixes.extend(misspelt(call, subject));
         }
         out.push(finding);
     }
@@ -79,6 +80,19 @@ fn column_of_alias(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     let called = &subject.query.source[whole.start..][..call.lower.len()];
     let why = format!("`{called}` is no function here but something in FROM, which has the column `{name}`");
     Some(mend::replace(whole, format!("{called}.{column}"), Applicability::Likely, why))
+}
+
+/// The one function of the dialect whose name is a letter away.
+fn misspelt(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
+    (call.lower.len() > 3).then_some(())?;
+    let dialect = subject.context.dialect;
+    let mut near = dialect.functions.names().filter(|name| is_slip(&call.lower, name));
+    let only = near.next().filter(|_| near.next().is_none())?;
+    let span = subject.query.span(call.place);
+    let shouted = subject.query.text(span).chars().all(|c| !c.is_lowercase());
+    let text = if shouted { only.to_uppercase() } else { only.to_string() };
+    let why = format!("`{only}` is the only function of {} that is a letter away", dialect.name);
+    Some(mend::replace(span, text, Applicability::Likely, why))
 }
 
 /// A word that leaves room for functions of the database's own.

@@ -60,7 +60,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 /// Words for the present moment that stand without parentheses.
 fn words(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let dialect = subject.context.dialect;
-    let names = subject.facts.references.iter().filter(|r| is_present_moment(r)).map(|r| (r.place, r.name.value.as_str()));
+    let names =
+        subject.facts.references.iter().filter(|r| is_present_moment(r)).map(|r| (r.place, r.name.value.as_str()));
     let bare = |call: &&Call<'_>| {
         let alone = call.node.is_some_and(|n| matches!(n.args, FunctionArguments::None));
         alone && call.known.is_none() && is_present(&call.lower)

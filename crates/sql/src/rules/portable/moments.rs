@@ -92,7 +92,8 @@ fn holds_time(reference: &Reference<'_>, subject: &Subject<'_>) -> bool {
 pub(super) fn meets_numbers(date: Span, subject: &Subject<'_>) -> bool {
     let words = mend::words(subject);
     let numbers = |end: &dyn Fn(Span) -> bool| {
-        let mut columns = subject.facts.references.iter().map(|r| subject.query.span(r.place)).filter(|span| end(*span));
+        let mut columns =
+            subject.facts.references.iter().map(|r| subject.query.span(r.place)).filter(|span| end(*span));
         columns.any(|span| is_number(span, subject))
     };
     let before: Vec<&(Span, Token)> = words.iter().rev().filter(|(span, _)| span.end <= date.start).take(3).collect();

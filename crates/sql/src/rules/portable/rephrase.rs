@@ -9,7 +9,9 @@ use crate::dialect::{Part, Phrase, Unit};
 use crate::finding::{Applicability, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
-use crate::rules::portable::moments::{compared_part, is_number, is_subtracted, is_timed, kind, meets_numbers, present};
+use crate::rules::portable::moments::{
+    compared_part, is_number, is_subtracted, is_timed, kind, meets_numbers, present,
+};
 use crate::rules::portable::respell::operand_start;
 use crate::schema::Type;
 use crate::scope::Call;
@@ -51,9 +53,20 @@ pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
         said.arguments[0] = format!("CAST({} AS TIMESTAMP)", said.arguments[0]);
     }
     // What stands behind a call belongs to it: OVER, FILTER, WITHIN GROUP. DISTINCT is the argument's.
-    let aggregate = matches!(said.phrase, Phrase::CountIf | Phrase::Deviation | Phrase::JoinTexts);
+    let aggregate = matches!(
+        said.phrase,
+        Phrase::CountIf
+            | Phrase::JoinTexts
+            | Phrase::Deviation
+            | Phrase::DeviationOfAll
+            | Phrase::Variance
+            | Phrase::VarianceOfAll
+    );
     if aggregate
-        && (call.window || call.distinct || call.node.is_some_and(|n| n.filter.is_some() || !n.within_group.is_empty()))
+        && (call.window
+            || call.distinct
+            || has_clauses(call)
+            || call.node.is_some_and(|n| n.filter.is_some() || !n.within_group.is_empty()))
     {
         return None;
     }
@@ -96,18 +109,46 @@ fn with_arguments(call: &Call<'_>, subject: &Subject<'_>) -> Option<(Span, Vec<S
     Some((whole, spans.iter().map(|span| subject.query.text(*span).trim().to_string()).collect()))
 }
 
+/// `COUNT(DISTINCT a, b)` and `STRING_AGG(DISTINCT x, ',')` where DISTINCT takes one argument.
+pub(crate) fn distinct_of_several(name: Span, subject: &Subject<'_>) -> Option<Fix> {
+    let (whole, spans) = mend::call(subject, name)?;
+    let texts: Vec<&str> = spans.iter().map(|span| subject.query.text(*span).trim()).collect();
+    let (first, rest) = texts.split_first()?;
+    let first = first.get(8..).filter(|_| first[..8].eq_ignore_ascii_case("distinct"))?.trim();
+    let dialect = subject.context.dialect;
+    let (text, why) = match subject.query.text(name).to_ascii_lowercase().as_str() {
+        "count" => {
+            let values: Vec<&str> = std::iter::once(first).chain(rest.iter().copied()).collect();
+            let said = |value: &&str| Some(Said::new(Phrase::Written, &[value]).in_words_of(dialect)?.0);
+            let written: Option<Vec<String>> = values.iter().map(said).collect();
+            let known: Vec<String> = values.iter().map(|value| format!("({value}) IS NOT NULL")).collect();
+            let text = written.filter(|_| dialect.concat.pipes)?.join(" || ',' || ");
+            let text = format!("COUNT(DISTINCT CASE WHEN {} THEN {text} END)", known.join(" AND "));
+            (text, "rows that differ in any of the values, and have all of them, are counted as texts that differ")
+        }
+        "group_concat" | "string_agg" | "listagg" => {
+            let [separator] = rest else { return None };
+            let (text, template) = Said::new(Phrase::JoinDistinct, &[first, separator]).in_words_of(dialect)?;
+            (*separator == "','" || template.ends_with("y)")).then_some(())?;
+            (text, "the separator is the one that it has anyway")
+        }
+        _ => return None,
+    };
+    Some(mend::replace(whole, text, Applicability::Likely, why))
+}
+
 /// The fix of a call that the dialect has and this database lacks: another spelling of the dialect, or what every one has.
 pub(crate) fn say_otherwise(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     if !mend::worth_mending(subject, &[]) {
         return None;
     }
-    let (whole, arguments) = with_arguments(call, subject)?;
-    let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let dialect = subject.context.dialect;
     // An order within an aggregate is as late as the functions that this is about.
     if call.distinct || has_clauses(call) {
         return None;
     }
+    let (whole, arguments) = with_arguments(call, subject)?;
+    let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let said = meaning(&call.lower, &texts, dialect)?;
     let calls_it = |text: &str| text.to_ascii_lowercase().starts_with(&format!("{}(", call.lower));
     let (text, template) = said.in_words_of(dialect).filter(|(text, _)| !calls_it(text)).or_else(|| {

@@ -4,7 +4,9 @@ use crate::dialect::Feature;
 use crate::finding::{Finding, Severity, Span};
 use crate::mend;
 use crate::review::whole;
-use crate::rules::portable::rephrase::{cast_to_date, convert, extract, filter_inside, moved_by_interval};
+use crate::rules::portable::rephrase::{
+    cast_to_date, convert, distinct_of_several, extract, filter_inside, moved_by_interval,
+};
 use crate::rules::portable::respell;
 use crate::rules::{Rule, Subject};
 
@@ -33,7 +35,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let span = Some(subject.query.span(*place)).filter(|s| *s != Span::default());
         let span = span.map_or(whole(&subject.query.source), |s| match feature {
             Feature::QueryInParentheses => respell::in_parentheses(s, subject),
-            Feature::CalledKeyword => s,
+            Feature::CalledKeyword | Feature::DistinctOfSeveral => s,
             _ => with_word(&subject.query.source, s, feature.written()),
         });
         let (written, instead) = (feature.written(), feature.instead());
@@ -56,6 +58,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             Feature::Convert | Feature::ConvertTypeFirst => convert(subject, span.start),
             Feature::CastToDate => cast_to_date(subject, span.start),
             Feature::CalledKeyword => respell::without_call(subject.query.span(*place), subject),
+            Feature::DistinctOfSeveral => distinct_of_several(subject.query.span(*place), subject),
             Feature::DoubleColonCast => respell::double_colon(subject.query.span(*place), subject),
             Feature::TryCast => respell::try_cast(subject.query.span(*place), subject),
             Feature::ILike => respell::ilike(subject.query.span(*place), subject),
