@@ -42,6 +42,17 @@ pub enum Feature {
     Pivot,
     Apply,
     QueryInParentheses,
+    /// `N'…'`.
+    NationalLiteral,
+    /// `<=>`.
+    NullSafeEqual,
+    LimitAll,
+    /// `LIMIT 3 OFFSET 2 ROWS`.
+    OffsetRows,
+    /// `WITH (NOLOCK)`.
+    TableHint,
+    /// `OPTION (RECOMPILE)`.
+    QueryHint,
 }
 
 impl Feature {
@@ -95,6 +106,12 @@ impl Feature {
             Feature::Lateral => ("LATERAL", "a join with a grouped subquery"),
             Feature::Pivot => ("PIVOT", "aggregates over CASE WHEN … END"),
             Feature::Apply => ("APPLY", "a join"),
+            Feature::NationalLiteral => ("N'…'", "a plain literal"),
+            Feature::NullSafeEqual => ("<=>", "IS NOT DISTINCT FROM"),
+            Feature::LimitAll => ("LIMIT ALL", "no LIMIT"),
+            Feature::OffsetRows => ("ROWS behind LIMIT and OFFSET", "OFFSET n alone"),
+            Feature::TableHint => ("a hint beside a table", "the table alone"),
+            Feature::QueryHint => ("OPTION (…)", "the query alone"),
             Feature::QueryInParentheses => {
                 ("a query in parentheses beside UNION", "a plain SELECT, or SELECT * FROM (…)")
             }

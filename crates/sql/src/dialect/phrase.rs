@@ -110,6 +110,12 @@ pub enum Phrase {
     Already,
     /// Converted to that type, where CAST with its usual name is not the way.
     ToInteger,
+    /// The nearest whole number, where CAST cuts.
+    Rounded,
+    /// Rounded to so many digits, where CAST does not.
+    RoundedTo,
+    /// Text of at most so many letters, where CAST does not cut.
+    CutText,
     ToText,
     ToNumber,
     ToDate,

@@ -163,6 +163,8 @@ pub static POSTGRES: Dialect = Dialect {
         Feature::Pivot,
         Feature::Apply,
         Feature::Separator,
+        Feature::TableHint,
+        Feature::QueryHint,
     ],
     functions: &FUNCTIONS,
     newer: &[],

@@ -8,3 +8,4 @@ pub(crate) mod rephrase;
 mod respell;
 pub mod string_concat;
 pub mod syntax_of_another_dialect;
+mod trimmings;

@@ -105,7 +105,7 @@ pub(super) fn meets_numbers(date: Span, subject: &Subject<'_>) -> bool {
     left || right
 }
 
-fn compares(token: &Token) -> bool {
+pub(super) fn compares(token: &Token) -> bool {
     matches!(token, Token::Eq | Token::DoubleEq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq)
 }
 

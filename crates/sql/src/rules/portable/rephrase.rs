@@ -4,13 +4,13 @@ use sqlparser::ast::FunctionArguments;
 use sqlparser::tokenizer::Token;
 
 use crate::dialect::meaning::{interval, is_contested, is_of_another, meaning, negative, part};
-use crate::dialect::phrase::{STANDARD, Said};
+use crate::dialect::phrase::{STANDARD, Said, number};
 use crate::dialect::{Part, Phrase, Unit};
 use crate::finding::{Applicability, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
 use crate::rules::portable::moments::{
-    compared_part, is_number, is_subtracted, is_timed, kind, meets_numbers, present,
+    compared_part, compares, is_number, is_subtracted, is_timed, kind, meets_numbers, present,
 };
 use crate::rules::portable::respell::operand_start;
 use crate::schema::Type;
@@ -187,7 +187,18 @@ pub(crate) fn moved_by_interval(subject: &Subject<'_>, near: Span) -> Option<Fix
     })?;
     let end = interval_end(&words, at)?;
     let (count, unit) = interval(subject.query.text(words[at].0.join(words[end].0)))?;
-    let operator = at.checked_sub(1)?;
+    let mut operator = at.checked_sub(1)?;
+    if compares(&words[operator].1) {
+        return longer_than(&words, operator, words[end].0, (&count, unit), subject);
+    }
+    let mut count = count;
+    // `n * INTERVAL '1 minute'`
+    if words[operator].1 == Token::Mul {
+        let first = operand_start(&words, operator.checked_sub(1)?, subject)?;
+        let times = subject.query.text(words[first].0.join(words[operator - 1].0));
+        count = if count == "1" { times.to_string() } else { format!("({times}) * ({count})") };
+        operator = first.checked_sub(1)?;
+    }
     let count = match words[operator].1 {
         Token::Plus => count,
         Token::Minus => negative(&count),
@@ -217,6 +228,40 @@ pub(crate) fn moved_by_interval(subject: &Subject<'_>, near: Span) -> Option<Fix
     let (text, template) = said.in_words_of(dialect)?;
     let why = format!("{} moves a date as `{template}`", dialect.name);
     Some(mend::replace(all, text, Applicability::Likely, why))
+}
+
+/// `a - b > INTERVAL '6 hours'` compares seconds; the unit must be as long at all times.
+fn longer_than(
+    words: &[(Span, Token)],
+    operator: usize,
+    end: Span,
+    (count, unit): (&str, Unit),
+    subject: &Subject<'_>,
+) -> Option<Fix> {
+    let length = match unit {
+        Unit::Second => 1,
+        Unit::Minute => 60,
+        Unit::Hour => 3_600,
+        Unit::Day => 86_400,
+        Unit::Week => 604_800,
+        Unit::Each | Unit::Month | Unit::Quarter | Unit::Year => return None,
+    };
+    let seconds = number(count)?.checked_mul(length)?;
+    let earlier = operand_start(words, operator.checked_sub(1)?, subject)?;
+    let minus = earlier.checked_sub(1).filter(|&minus| words[minus].1 == Token::Minus)?;
+    let later = operand_start(words, minus.checked_sub(1)?, subject)?;
+    let before = later.checked_sub(1).map(|before| &words[before].1);
+    let part_of_more = before.is_some_and(|token| {
+        matches!(token, Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod | Token::StringConcat)
+    });
+    let (first, second) = (words[later].0.join(words[minus - 1].0), words[earlier].0.join(words[operator - 1].0));
+    (!part_of_more && !is_number(first, subject) && !is_number(second, subject)).then_some(())?;
+    let dialect = subject.context.dialect;
+    let said = Said::new(Phrase::Elapsed, &[subject.query.text(first), subject.query.text(second)]);
+    let (text, template) = said.in_words_of(dialect)?;
+    let text = format!("{text} {} {seconds}", subject.query.text(words[operator].0));
+    let why = format!("{} tells the seconds between two moments as `{template}`", dialect.name);
+    Some(mend::replace(first.join(end), text, Applicability::Likely, why))
 }
 
 /// The last word of an INTERVAL: its unit, or its text if that has the unit in it.

@@ -8,6 +8,7 @@ use crate::rules::portable::rephrase::{
     cast_to_date, convert, distinct_of_several, extract, filter_inside, moved_by_interval,
 };
 use crate::rules::portable::respell;
+use crate::rules::portable::trimmings::{separator, trimmings};
 use crate::rules::{Rule, Subject};
 
 /// See the page.
@@ -28,6 +29,14 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         finding.fixes.push(fix);
         finding
     }));
+    for (span, feature, fix) in trimmings(subject) {
+        let (written, instead) = (feature.written(), feature.instead());
+        let message = format!("{} does not know {written}: use {instead}", dialect.name);
+        let mut finding = Finding::new(RULE.code, Severity::Error, span, written, message)
+            .advise(format!("{written} does not exist in {}: use {instead}.", dialect.name));
+        finding.fixes.push(fix);
+        out.push(finding);
+    }
     for (feature, place) in &subject.facts.features {
         if !dialect.lacks.contains(feature) {
             continue;
@@ -59,6 +68,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             Feature::CastToDate => cast_to_date(subject, span.start),
             Feature::CalledKeyword => respell::without_call(subject.query.span(*place), subject),
             Feature::DistinctOfSeveral => distinct_of_several(subject.query.span(*place), subject),
+            Feature::Separator => separator(subject.query.span(*place), subject),
             Feature::DoubleColonCast => respell::double_colon(subject.query.span(*place), subject),
             Feature::TryCast => respell::try_cast(subject.query.span(*place), subject),
             Feature::ILike => respell::ilike(subject.query.span(*place), subject),
