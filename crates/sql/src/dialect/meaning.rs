@@ -54,6 +54,11 @@ pub(crate) fn part(part: Part, of: &str) -> Option<Said> {
     }
 }
 
+/// Whether a name means something in some dialect.
+pub(crate) fn is_meant(name: &str) -> bool {
+    MEANINGS.iter().any(|(n, _, _)| *n == name)
+}
+
 /// Whether dialects give a function of that name other arguments than this one does.
 pub(crate) fn is_contested(name: &str, dialect: &Dialect) -> bool {
     FORMS.iter().any(|(n, _)| *n == name) || takes_no_modifiers(dialect) && MOMENTS.contains(&name)
@@ -186,6 +191,25 @@ mod tests {
             assert!(!is_of_another("date_add", &["d", span], &MYSQL), "{span}");
         }
         assert!(!is_of_another("format", &["s", "'-'"], &SQLITE));
+    }
+
+    #[test]
+    fn what_has_meaning_only_with_certain_arguments_has_none_with_others() {
+        let said = |name, arguments: &[&str]| says(name, arguments, &SQLITE);
+        assert_eq!(said("decode", &["x", "1", "'a'", "'b'"]).unwrap(), "CASE x WHEN 1 THEN 'a' ELSE 'b' END");
+        // NULL is equal to NULL in DECODE, and in CASE it is not.
+        assert_eq!(said("decode", &["x", "NULL", "'a'", "'b'"]), None);
+        assert_eq!(said("choose", &["n", "'a'", "'b'"]).unwrap(), "CASE n WHEN 1 THEN 'a' WHEN 2 THEN 'b' END");
+        assert_eq!(said("split_part", &["x", "'-'", "2"]), None);
+        assert_eq!(said("truncate", &["x", "-1"]), None);
+        assert_eq!(said("contains", &["x", "'\"a*\"'"]), None);
+        assert_eq!(said("from_unixtime", &["n", "'%Y-%m'"]).unwrap(), "strftime('%Y-%m', datetime(n, 'unixepoch'))");
+        assert_eq!(said("to_date", &["'31/12/2020'", "'DD/MM/YYYY'"]).unwrap(), "date('2020-12-31')");
+        for text in ["'2020/12/31'", "'32/12/2020'", "'31/12/2020 x'", "d"] {
+            assert_eq!(said("to_date", &[text, "'DD/MM/YYYY'"]), None, "{text}");
+        }
+        assert_eq!(says("split_part", &["x", "'-'", "1"], &MYSQL).unwrap(), "SUBSTRING_INDEX(x, '-', 1)");
+        assert_eq!(says("ends_with", &["x", "'a'"], &POSTGRES).unwrap(), "(right(x, length('a')) = 'a')");
     }
 
     #[test]

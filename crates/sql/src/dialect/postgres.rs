@@ -158,6 +158,7 @@ pub static POSTGRES: Dialect = Dialect {
         Feature::RLike,
         Feature::Glob,
         Feature::DivOperator,
+        Feature::ModOperator,
         Feature::Qualify,
         Feature::NullTreatment,
         Feature::Pivot,

@@ -193,6 +193,7 @@ pub static SQLITE: Dialect = Dialect {
         Feature::EscapedLiteral,
         Feature::RegexTilde,
         Feature::DivOperator,
+        Feature::ModOperator,
         Feature::Qualify,
         Feature::GroupingSets,
         Feature::NullTreatment,

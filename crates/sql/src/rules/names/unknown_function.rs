@@ -2,11 +2,14 @@
 
 use sqlparser::ast::FunctionArguments;
 
+use crate::dialect::meaning::is_meant;
 use crate::dialect::{DIALECTS, Dialect, ErrorType};
 use crate::finding::{Applicability, Finding, Fix, Severity};
 use crate::mend;
 use crate::near::{is_slip, nearest};
 use crate::rules::names::meant;
+use crate::rules::portable::function_of_another_dialect::with_days;
+use crate::rules::portable::moments::is_present;
 use crate::rules::portable::rephrase::{rephrase, say_otherwise};
 use crate::rules::{Rule, Subject};
 use crate::scope::Call;
@@ -60,8 +63,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         ));
         if few && mend::worth_mending(subject, out) {
             finding.fixes.extend(rephrase(call, subject));
+            if is_present(name) {
+                finding.span = with_days(finding.span, &finding.fixes);
+            }
             finding.fixes.extend(column_of_alias(call, subject));
-            finding.fixes.extend(misspelt(call, subject));
+            // A name that means something, and cannot be said here, is not misspelled.
+            finding.fixes.extend(misspelt(call, subject).filter(|_| !is_meant(name)));
         }
         out.push(finding);
     }

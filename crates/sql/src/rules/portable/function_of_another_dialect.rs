@@ -2,7 +2,7 @@
 
 use sqlparser::ast::FunctionArguments;
 
-use crate::finding::{Finding, Severity};
+use crate::finding::{Finding, Fix, Severity, Span};
 use crate::mend;
 use crate::rules::names::unknown_function::{is_unknown, known_elsewhere};
 use crate::rules::portable::moments::{is_present, present};
@@ -74,6 +74,7 @@ fn words(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             .advise(format!("{name} does not exist in {}. {}", dialect.name, dialect.notes));
         if mend::worth_mending(subject, out) {
             finding.fixes.extend(present(span, subject));
+            finding.span = with_days(span, &finding.fixes);
         }
         out.push(finding);
     }
@@ -83,4 +84,10 @@ fn words(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 pub(crate) fn is_present_moment(reference: &Reference<'_>) -> bool {
     let alone = reference.qualifier.is_none() && reference.name.quote_style.is_none();
     matches!(reference.meaning, Meaning::Nowhere) && alone && is_present(&reference.name.value)
+}
+
+/// A word for the present moment with the days that are counted from it.
+pub(crate) fn with_days(word: Span, fixes: &[Fix]) -> Span {
+    let edits = fixes.iter().flat_map(|fix| &fix.edits).map(|edit| edit.span);
+    edits.filter(|span| span.start == word.start).fold(word, Span::join)
 }

@@ -247,21 +247,27 @@ fn longer_than(
         Unit::Each | Unit::Month | Unit::Quarter | Unit::Year => return None,
     };
     let seconds = number(count)?.checked_mul(length)?;
-    let earlier = operand_start(words, operator.checked_sub(1)?, subject)?;
+    // `(a - b) > INTERVAL …` is the same.
+    let whole = operand_start(words, operator.checked_sub(1)?, subject)?;
+    let in_parentheses = words[whole].1 == Token::LParen;
+    let last = operator - 1 - usize::from(in_parentheses);
+    let earlier = if in_parentheses { operand_start(words, last, subject)? } else { whole };
     let minus = earlier.checked_sub(1).filter(|&minus| words[minus].1 == Token::Minus)?;
     let later = operand_start(words, minus.checked_sub(1)?, subject)?;
-    let before = later.checked_sub(1).map(|before| &words[before].1);
+    let begin = if in_parentheses { whole } else { later };
+    (!in_parentheses || later == whole + 1).then_some(())?;
+    let before = begin.checked_sub(1).map(|before| &words[before].1);
     let part_of_more = before.is_some_and(|token| {
         matches!(token, Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod | Token::StringConcat)
     });
-    let (first, second) = (words[later].0.join(words[minus - 1].0), words[earlier].0.join(words[operator - 1].0));
+    let (first, second) = (words[later].0.join(words[minus - 1].0), words[earlier].0.join(words[last].0));
     (!part_of_more && !is_number(first, subject) && !is_number(second, subject)).then_some(())?;
     let dialect = subject.context.dialect;
     let said = Said::new(Phrase::Elapsed, &[subject.query.text(first), subject.query.text(second)]);
     let (text, template) = said.in_words_of(dialect)?;
     let text = format!("{text} {} {seconds}", subject.query.text(words[operator].0));
     let why = format!("{} tells the seconds between two moments as `{template}`", dialect.name);
-    Some(mend::replace(first.join(end), text, Applicability::Likely, why))
+    Some(mend::replace(words[begin].0.join(end), text, Applicability::Likely, why))
 }
 
 /// The last word of an INTERVAL: its unit, or its text if that has the unit in it.

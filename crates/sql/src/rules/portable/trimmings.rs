@@ -3,10 +3,12 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
-use crate::dialect::Feature;
+use crate::dialect::phrase::{Said, number};
+use crate::dialect::{Feature, Phrase};
 use crate::finding::{Applicability, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
+use crate::schema::{Column, Type};
 
 /// SQL Server's words about how rows of a table are locked and read.
 const TABLE_HINTS: &[&str] =
@@ -35,6 +37,10 @@ pub(super) fn trimmings(subject: &Subject<'_>) -> Vec<(Span, Feature, Fix)> {
     // A separator that the parser could read is told of with the call.
     if subject.query.failure.is_some() && lacks.contains(&Feature::Separator) {
         found.extend((0..words.len()).filter_map(|at| separator_at(&words, at)));
+    }
+    if subject.query.failure.is_some() {
+        let divided = (1..words.len()).filter_map(|at| divided(&words, at, subject));
+        found.extend(divided.filter(|(_, feature, _)| lacks.contains(feature)));
     }
     found
 }
@@ -130,4 +136,36 @@ fn separator_at(words: &[(Span, Token)], at: usize) -> Option<(Span, Feature, Fi
         }
     }
     None
+}
+
+/// `a DIV 7` and `a MOD 7` where the parser cannot read them. Only columns of whole numbers are divided: of others the rest has a
+/// fraction.
+fn divided(words: &[(Span, Token)], at: usize, subject: &Subject<'_>) -> Option<(Span, Feature, Fix)> {
+    let Token::Word(operator) = &words[at].1 else { return None };
+    let (feature, phrase) = match operator.value.to_ascii_lowercase().as_str() {
+        "div" => (Feature::DivOperator, Phrase::Quotient),
+        "mod" => (Feature::ModOperator, Phrase::Modulo),
+        _ => return None,
+    };
+    let Token::Word(column) = &words[at - 1].1 else { return None };
+    let (by, Token::Number(count, _)) = words.get(at + 1)? else { return None };
+    number(count)?;
+    let tables = subject.context.schema?.tables();
+    let mut kinds = tables.iter().filter_map(|table| table.column(&column.value)).map(Column::kind).peekable();
+    (kinds.peek().is_some() && kinds.all(|kind| kind == Type::Integer)).then_some(())?;
+    let mut start = at - 1;
+    while start >= 2 && words[start - 1].1 == Token::Period {
+        start -= 2;
+    }
+    let scaled = |token: &Token| match token {
+        Token::Mul | Token::Div | Token::Mod | Token::Minus => true,
+        Token::Word(word) => ["div", "mod"].iter().any(|w| word.value.eq_ignore_ascii_case(w)),
+        _ => false,
+    };
+    (start == 0 || !scaled(&words[start - 1].1)).then_some(())?;
+    let value = subject.query.text(words[start].0.join(words[at - 1].0));
+    let (text, template) = Said::new(phrase, &[value, count]).in_words_of(subject.context.dialect)?;
+    let why = format!("{} says it as `{template}`", subject.context.dialect.name);
+    let place = words[start].0.join(*by);
+    Some((place, feature, mend::replace(place, text, Applicability::Likely, why)))
 }
