@@ -2,6 +2,7 @@
 
 use super::Dialect;
 use super::date_format::{Style, write};
+use super::meaning::operand;
 use super::unit::{Part, Unit};
 
 /// Something that every dialect can say in its own way.
@@ -60,6 +61,17 @@ pub enum Phrase {
     Substring,
     Upper,
     Lower,
+    /// Text made so many letters long by the third, or cut.
+    PadLeft,
+    PadRight,
+    /// Whether the second stands in the first, at its beginning, or at its end.
+    Contains,
+    StartsWith,
+    EndsWith,
+    /// What stands before the second where that stands first, or all of the text.
+    Before,
+    /// A number from 0 to 1.
+    Random,
     Divide,
     /// NULL where the second is zero.
     SafeDivide,
@@ -68,9 +80,15 @@ pub enum Phrase {
     Add,
     Modulo,
     Power,
+    /// A division without the rest.
+    Quotient,
+    /// A number without the digits behind so many; the third is the power of ten.
+    CutNumber,
     Concat,
     /// Texts of many rows as one, with the second between them.
     JoinTexts,
+    /// The same of each text once.
+    JoinDistinct,
     /// How many rows the condition holds for.
     CountIf,
     CountDistinct,
@@ -78,12 +96,26 @@ pub enum Phrase {
     Any,
     All,
     AnyValue,
-    /// The deviation of a sample.
+    /// The deviation of a sample, or of all there is.
     Deviation,
+    DeviationOfAll,
+    /// The variance of a sample, or of all there is.
+    Variance,
+    VarianceOfAll,
+    /// A value as a text that no other value gives.
+    Written,
     /// Nothing but its argument: `CALCULATE(x)`.
     Itself,
+    /// In words that every dialect has, and with parentheses where they are needed.
+    Already,
     /// Converted to that type, where CAST with its usual name is not the way.
     ToInteger,
+    /// The nearest whole number, where CAST cuts.
+    Rounded,
+    /// Rounded to so many digits, where CAST does not.
+    RoundedTo,
+    /// Text of at most so many letters, where CAST does not cut.
+    CutText,
     ToText,
     ToNumber,
     ToDate,
@@ -144,12 +176,17 @@ pub(crate) const STANDARD: &[(Phrase, &str)] = &[
     (Phrase::ToNumber, "CAST({0} AS DECIMAL(38, 10))"),
     (Phrase::Concat, "({|})"),
     (Phrase::Itself, "({0})"),
+    (Phrase::Already, "{0}"),
     (Phrase::Length, "LENGTH({0})"),
     (Phrase::Substring, "SUBSTR({0}, {1}, {2})"),
     (Phrase::CountIf, "COUNT(CASE WHEN {0} THEN 1 END)"),
     (Phrase::CountDistinct, "COUNT(DISTINCT {0})"),
     (Phrase::AnyValue, "MIN({0})"),
     (Phrase::Modulo, "(({0}) % ({1}))"),
+    (Phrase::StartsWith, "(SUBSTR({0}, 1, LENGTH({1})) = {1})"),
+    (Phrase::Variance, "VAR_SAMP({0})"),
+    (Phrase::VarianceOfAll, "VAR_POP({0})"),
+    (Phrase::DeviationOfAll, "STDDEV_POP({0})"),
     (Phrase::ToDate, "CAST({0} AS DATE)"),
     (Phrase::ToTimestamp, "CAST({0} AS TIMESTAMP)"),
     (Phrase::ToTime, "CAST({0} AS TIME)"),
@@ -222,13 +259,18 @@ impl Said {
                 let as_usual = match self.arguments.get(1)?.as_str() {
                     "%Y-%m-%d" => Phrase::ToDate,
                     "%Y-%m-%d %H:%M:%S" => Phrase::ToTimestamp,
-                    _ => return None,
+                    format => {
+                        let day = format!("'{}'", day(self.arguments.first()?, format)?);
+                        return Said::new(Phrase::ToDate, &[&day]).in_words_of(dialect);
+                    }
                 };
                 return Said::new(as_usual, &[self.arguments.first()?]).in_words_of(dialect);
             }
             other => {
                 let template = own(other)?;
-                return Some((fill(template, self, Unit::Each)?, shown(template, Unit::Each)));
+                let text = fill(template, self, Unit::Each)?;
+                let as_read = if other == Phrase::Already { text.clone() } else { shown(template, Unit::Each) };
+                return Some((text, as_read));
             }
         };
         if let Some(template) = own(general(unit)).or_else(|| own(general(Unit::Each))) {
@@ -246,6 +288,29 @@ impl Said {
         };
         Said { timed: self.timed, ..Said::new(Phrase::Plus(smaller), &[date, &more]) }.in_words_of(dialect)
     }
+}
+
+/// The day that a text in quotes is, if it is written in a format of year, month and day: `2020-12-31`.
+fn day(text: &str, format: &str) -> Option<String> {
+    let mut text = text.trim().strip_prefix('\'')?.strip_suffix('\'')?;
+    let (mut year, mut month, mut day) = (None, None, None);
+    let mut letters = format.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '%' {
+            text = text.strip_prefix(letter)?;
+            continue;
+        }
+        let (place, digits, most) = match letters.next()? {
+            'Y' => (&mut year, 4, 9999),
+            'm' => (&mut month, 2, 12),
+            'd' => (&mut day, 2, 31),
+            _ => return None,
+        };
+        let read = text.get(..digits)?.parse::<u16>().ok().filter(|number| (1..=most).contains(number))?;
+        *place = Some(read);
+        text = &text[digits..];
+    }
+    text.is_empty().then(|| Some(format!("{:04}-{:02}-{:02}", year?, month?, day?)))?
 }
 
 /// Whether a format has a time of day in it.
@@ -284,7 +349,7 @@ fn fill(template: &str, said: &Said, unit: Unit) -> Option<String> {
         let format = |style| Some(format!("'{}'", write(style, arguments.get(1)?)?));
         filled.push_str(&match &rest[open + 1..close] {
             "*" => arguments.join(", "),
-            "|" => arguments.join(" || "),
+            "|" => arguments.iter().map(|argument| operand(argument)).collect::<Vec<_>>().join(" || "),
             "unit" => unit.word().to_string(),
             "UNIT" => unit.word().to_uppercase(),
             "sign" => if count()? < 0 { "-" } else { "+" }.to_string(),

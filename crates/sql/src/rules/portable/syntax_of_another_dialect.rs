@@ -4,8 +4,11 @@ use crate::dialect::Feature;
 use crate::finding::{Finding, Severity, Span};
 use crate::mend;
 use crate::review::whole;
-use crate::rules::portable::rephrase::{cast_to_date, convert, extract, filter_inside, moved_by_interval};
+use crate::rules::portable::rephrase::{
+    cast_to_date, convert, distinct_of_several, extract, filter_inside, moved_by_interval,
+};
 use crate::rules::portable::respell;
+use crate::rules::portable::trimmings::{separator, trimmings};
 use crate::rules::{Rule, Subject};
 
 /// See the page.
@@ -26,6 +29,14 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         finding.fixes.push(fix);
         finding
     }));
+    for (span, feature, fix) in trimmings(subject) {
+        let (written, instead) = (feature.written(), feature.instead());
+        let message = format!("{} does not know {written}: use {instead}", dialect.name);
+        let mut finding = Finding::new(RULE.code, Severity::Error, span, written, message)
+            .advise(format!("{written} does not exist in {}: use {instead}.", dialect.name));
+        finding.fixes.push(fix);
+        out.push(finding);
+    }
     for (feature, place) in &subject.facts.features {
         if !dialect.lacks.contains(feature) {
             continue;
@@ -33,7 +44,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let span = Some(subject.query.span(*place)).filter(|s| *s != Span::default());
         let span = span.map_or(whole(&subject.query.source), |s| match feature {
             Feature::QueryInParentheses => respell::in_parentheses(s, subject),
-            Feature::CalledKeyword => s,
+            Feature::CalledKeyword | Feature::DistinctOfSeveral => s,
             _ => with_word(&subject.query.source, s, feature.written()),
         });
         let (written, instead) = (feature.written(), feature.instead());
@@ -56,6 +67,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             Feature::Convert | Feature::ConvertTypeFirst => convert(subject, span.start),
             Feature::CastToDate => cast_to_date(subject, span.start),
             Feature::CalledKeyword => respell::without_call(subject.query.span(*place), subject),
+            Feature::DistinctOfSeveral => distinct_of_several(subject.query.span(*place), subject),
+            Feature::Separator => separator(subject.query.span(*place), subject),
             Feature::DoubleColonCast => respell::double_colon(subject.query.span(*place), subject),
             Feature::TryCast => respell::try_cast(subject.query.span(*place), subject),
             Feature::ILike => respell::ilike(subject.query.span(*place), subject),
