@@ -108,6 +108,7 @@ pub static RULES: &[&Rule] = &[
     &safety::protected_column::RULE,
     // What almost parses. A fix here is known to make the text a query, so these come before those that only suspect.
     &syntax::trailing_comma::RULE,
+    &syntax::limited_part::RULE,
     &syntax::clause_order::RULE,
     &syntax::sorted_group_by::RULE,
     &syntax::condition_behind_aggregate::RULE,
@@ -157,6 +158,7 @@ pub static RULES: &[&Rule] = &[
     &shape::join_without_condition::RULE,
     &shape::fan_out::RULE,
     &shape::off_key_join::RULE,
+    &shape::compared_with_null::RULE,
     &shape::impossible_condition::RULE,
     &shape::set_operation_arity::RULE,
     &shape::set_operation_types::RULE,

@@ -40,6 +40,7 @@ pub enum Feature {
     Pivot,
     Apply,
     QueryInParentheses,
+    Minus,
 }
 
 impl Feature {
@@ -92,6 +93,7 @@ impl Feature {
             Feature::Lateral => ("LATERAL", "a join with a grouped subquery"),
             Feature::Pivot => ("PIVOT", "aggregates over CASE WHEN … END"),
             Feature::Apply => ("APPLY", "a join"),
+            Feature::Minus => ("MINUS", "EXCEPT"),
             Feature::QueryInParentheses => {
                 ("a query in parentheses beside UNION", "a plain SELECT, or SELECT * FROM (…)")
             }

@@ -153,6 +153,7 @@ pub static POSTGRES: Dialect = Dialect {
         Feature::Glob,
         Feature::DivOperator,
         Feature::Qualify,
+        Feature::Minus,
         Feature::NullTreatment,
         Feature::Pivot,
         Feature::Apply,

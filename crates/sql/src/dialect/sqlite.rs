@@ -173,6 +173,7 @@ pub static SQLITE: Dialect = Dialect {
         Feature::RegexTilde,
         Feature::DivOperator,
         Feature::Qualify,
+        Feature::Minus,
         Feature::GroupingSets,
         Feature::NullTreatment,
         Feature::DistinctOn,

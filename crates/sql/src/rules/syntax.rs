@@ -12,6 +12,7 @@ pub mod clause_order;
 pub mod condition_behind_aggregate;
 pub mod dangling_word;
 pub mod grouped_digits;
+pub mod limited_part;
 pub mod misplaced_distinct;
 pub mod misplaced_quote;
 pub mod missing_comma;

@@ -3,7 +3,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
-use crate::broken::{Broken, cut, fix, is_explained};
+use crate::broken::{Broken, fix, is_explained};
 use crate::finding::{Applicability, Edit, Finding, Severity, Span};
 use crate::rules::{Rule, Subject};
 
@@ -19,8 +19,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     while at < broken.end() {
         let end = group_end(&broken, at);
         if end > at && is_one_value(&broken, at - 1) {
-            edits.extend((at..end).filter(|&i| broken.is(i, &Token::Comma)).map(|i| cut(broken.words[i].span)));
-            first.get_or_insert(broken.words[at].span.join(broken.words[end].span));
+            let span = broken.words[at].span.join(broken.words[end].span);
+            edits.push(Edit { span, text: subject.query.text(span).replace(',', "") });
+            first.get_or_insert(span);
         }
         at = end + 1;
     }
