@@ -224,6 +224,7 @@ mod tests {
         let last = "```sql\nSELECT a\nFROM t\n```\n";
         check(&format!("{first}But the final query is:\n{last}"), "SELECT a\nFROM t", &["code-fence"]);
         check(&format!("{first}Alternatively:\n{last}"), "SELECT b\nFROM t", &["code-fence"]);
+        check(&format!("{first}If you want more:\n{last}"), "SELECT b\nFROM t", &["code-fence"]);
         check(&format!("{first}It gives\n```\na | b\n```\n"), "SELECT b\nFROM t", &["code-fence"]);
     }
 

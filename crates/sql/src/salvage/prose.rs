@@ -153,8 +153,9 @@ pub(super) fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> boo
         }
         // The longest forms first, then the shortest: a prompt that goes on has its answer at the beginning.
         let mut all = ends(&text[start..]);
-        if text[..start].ends_with('`') {
-            // Code inside a sentence ends where its quote closes.
+        let again = lower[start..].contains("`select ") || lower[start..].contains("`with ");
+        if text[..start].ends_with('`') && !again {
+            // Code inside a sentence ends where its quote closes. Of several such queries nobody says which is the answer.
             all.extend(text[start..].match_indices('`').map(|(i, _)| i));
             all.sort_unstable_by(|a, b| b.cmp(a));
         }

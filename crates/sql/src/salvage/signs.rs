@@ -81,7 +81,8 @@ pub(super) fn plain_signs(draft: &mut Draft, widths: bool, parses: &dyn Fn(&str)
                     "'"
                 }
                 None if is_space(c) => " ",
-                None if is_unseen(c) => "",
+                // Inside of a name, or before it, it may be there to make another name of it: that is refused, and not mended.
+                None if is_unseen(c) && (draft.start + piece.start + i == 0 || !letter(behind)) => "",
                 None => match FULL_WIDTH.iter().find(|(wide, _)| *wide == c && widths) {
                     Some((_, plain)) => plain,
                     None => continue,

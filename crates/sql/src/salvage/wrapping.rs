@@ -89,6 +89,10 @@ fn outside_strings(text: &str) -> String {
 pub(super) const MARKS: &[(&str, &str)] =
     &[("```", "```"), ("<sql>", "</sql>"), ("[SQL]", "[/SQL]"), ("[sql]", "[/sql]"), ("~~~", "~~~")];
 
+/// How models begin what they add to an answer.
+const ASIDES: &[&str] =
+    &["alternativ", "if you ", "you can also", "you could also", "another way", "optional", "variant"];
+
 pub(super) fn open_fence(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) {
     for (open, close) in MARKS {
         let text = draft.kept();
@@ -114,9 +118,9 @@ pub(super) fn open_fence(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) {
         let body = |at: usize| &draft.text[blocks[at].0..blocks[at].1];
         let whole: Vec<usize> = (0..blocks.len()).filter(|&i| !body(i).trim().is_empty() && parses(body(i))).collect();
         let best = whole.iter().copied().reduce(|kept, next| {
-            // What comes last is the answer, unless it is said to be another one, or asks for nothing.
+            // What comes last is the answer, unless it is said to answer something else, or asks for nothing.
             let between = draft.text[blocks[kept].1..blocks[next].0].to_ascii_lowercase();
-            let other = between.contains("alternativ") || !starts_like_sql(body(next));
+            let other = ASIDES.iter().any(|a| between.contains(a)) || !starts_like_sql(body(next));
             if other { kept } else { next }
         });
         let best = best.or_else(|| (0..blocks.len()).rfind(|&i| starts_like_sql(body(i))));

@@ -101,7 +101,7 @@ fn to_having(place: Span, written: Option<String>, block: BlockId, subject: &Sub
     let grouped = subject.facts.blocks[block].grouped;
     let (word, parts) = mend::conditions(subject, block)?;
     let at = parts.iter().position(|p| holds(*p, place))?;
-    if has_loose_column(parts[at], place, block, subject) {
+    if has_loose_column(parts[at], block, subject) {
         return None;
     }
     let whole = |c: &&Call<'_>| c.aggregate && holds(parts[at], subject.query.span(c.place));
@@ -131,26 +131,26 @@ fn to_having(place: Span, written: Option<String>, block: BlockId, subject: &Sub
     Some(fix(edits, "aggregates are known only when rows are grouped, which HAVING waits for"))
 }
 
-/// Whether a condition also speaks of a column that has no one value in a group: `salary > AVG(salary)` compares rows, not groups.
-fn has_loose_column(part: Span, place: Span, block: BlockId, subject: &Subject<'_>) -> bool {
+/// Whether a condition compares a column with an aggregate of that very column, `salary > AVG(salary)`: it speaks of single rows, and
+/// in a group there are many.
+fn has_loose_column(part: Span, block: BlockId, subject: &Subject<'_>) -> bool {
     let facts = subject.facts;
     if !facts.blocks[block].grouped {
         return false;
     }
     let own = facts.calls.iter().filter(|c| c.aggregate && c.block == Some(block));
     let calls: Vec<Span> = own.filter_map(|c| mend::call(subject, subject.query.span(c.place)).map(|w| w.0)).collect();
+    let inside = |r: &Reference<'_>| calls.iter().any(|c| holds(*c, subject.query.span(r.place)));
     let key = |r: &Reference<'_>| {
         facts.references.iter().any(|k| k.block == block && k.clause == Clause::GroupBy && k.meaning == r.meaning)
     };
-    facts.references.iter().any(|r| {
-        let span = subject.query.span(r.place);
-        r.block == block
-            && holds(part, span)
-            && !holds(place, span)
-            && !calls.iter().any(|c| holds(*c, span))
-            && matches!(r.meaning, Meaning::Column(..))
-            && !key(r)
-    })
+    let here: Vec<&Reference<'_>> = facts
+        .references
+        .iter()
+        .filter(|r| r.block == block && holds(part, subject.query.span(r.place)))
+        .filter(|r| matches!(r.meaning, Meaning::Column(..)))
+        .collect();
+    here.iter().any(|r| !inside(r) && !key(r) && here.iter().any(|o| inside(o) && o.meaning == r.meaning))
 }
 
 /// `SELECT COUNT(user) … WHERE COUNT(badge) > 5` asks how many users have more than five: they are grouped, and the groups

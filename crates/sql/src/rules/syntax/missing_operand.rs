@@ -61,6 +61,10 @@ fn operand<'b>(broken: &Broken<'b>, before: usize) -> Option<&'b str> {
         (broken.words[i].depth == depth && word) || (broken.is(i, &Token::LParen) && broken.words[i].depth < depth)
     };
     let start = (0..before).rev().find(|&i| begins(i))? + 1;
+    // What NOT is said of, the one comparison or both, is not known.
+    if broken.keyword(start - 1) == Some(Keyword::NOT) {
+        return None;
+    }
     let own = |i: &usize| broken.words[*i].depth == depth;
     let sign = (start..before).filter(own).find(|&i| compares(broken, i) || broken.keyword(i) == Some(Keyword::NOT))?;
     let text = broken.slice(start, sign);

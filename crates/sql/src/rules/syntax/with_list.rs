@@ -12,22 +12,31 @@ pub static RULE: Rule = Rule { code: "with-list", group: "syntax", page: include
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let Some(broken) = Broken::of(subject).filter(|_| !is_explained(out)) else { return };
-    let Some(with) = (0..broken.words.len()).find(|&i| broken.keyword(i) == Some(Keyword::WITH)) else { return };
+    let Some(with_word) = (0..broken.words.len()).find(|&i| broken.keyword(i) == Some(Keyword::WITH)) else { return };
     let mut edits: Vec<Edit> = Vec::new();
     let mut first: Option<Span> = None;
-    let mut at = with + 1 + usize::from(broken.keyword(with + 1) == Some(Keyword::RECURSIVE));
+    let said = broken.keyword(with_word + 1) == Some(Keyword::RECURSIVE);
+    let mut at = with_word + 1 + usize::from(said);
     while let Some(close) = item(&broken, at) {
         let comma = broken.is(close + 1, &Token::Comma);
         let again = close + 1 + usize::from(comma);
         let with = broken.keyword(again) == Some(Keyword::WITH);
-        let next = again + usize::from(with);
+        let recursive = broken.keyword(again) == Some(Keyword::RECURSIVE);
+        let next = again + usize::from(with || recursive);
         let more = item(&broken, next).is_some();
         let mut wrong: Vec<Edit> = Vec::new();
         if more && !comma {
             wrong.push(insert(broken.words[close].span.end, ","));
         }
+        // The word is said once, of the whole list.
+        if more && recursive {
+            if !edits.iter().any(|e| e.text.contains("RECURSIVE")) && !said {
+                edits.insert(0, insert(broken.words[with_word].span.end, " RECURSIVE"));
+            }
+            wrong.push(cut(Span::new(broken.words[again].span.start, broken.words[next].span.start)));
+        }
         if more && with {
-            wrong.push(cut(broken.words[again].span));
+            wrong.push(cut(Span::new(broken.words[again].span.start, broken.words[next].span.start)));
         }
         if comma && broken.keyword(again) == Some(Keyword::SELECT) {
             wrong.push(cut(broken.words[close + 1].span));
