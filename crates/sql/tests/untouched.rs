@@ -60,11 +60,11 @@ const REWRITES: &[Rewrite] = &[
     // `= (SELECT …)` becomes `IN (SELECT …)`.
     Rewrite { code: "subquery-many-rows", clauses: &[], words: &["="], moves: false },
     // `COUNT(x WHERE …)`, `EXTRACT(YEAR FROM x)` and `x::type` are no clauses where they are not known; nor is INTERVAL added, or
-    // LIMIT ALL any limit.
+    // LIMIT ALL any limit. DISTINCT ON is the first row by ROW_NUMBER(), and `= ANY (…)` is IN.
     Rewrite {
         code: "syntax-of-another-dialect",
-        clauses: &["WHERE", "FROM", "LIMIT"],
-        words: &["::", "a name", "-", "+", "*", "AS"],
+        clauses: &["WHERE", "FROM", "LIMIT", "DISTINCT", "ON"],
+        words: &["::", "a name", "-", "+", "*", "AS", "="],
         moves: true,
     },
     // How many rows is said in other words, at the end.

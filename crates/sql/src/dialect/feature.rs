@@ -54,6 +54,7 @@ pub enum Feature {
     TableHint,
     /// `OPTION (RECOMPILE)`.
     QueryHint,
+    Minus,
 }
 
 impl Feature {
@@ -114,6 +115,7 @@ impl Feature {
             Feature::OffsetRows => ("ROWS behind LIMIT and OFFSET", "OFFSET n alone"),
             Feature::TableHint => ("a hint beside a table", "the table alone"),
             Feature::QueryHint => ("OPTION (…)", "the query alone"),
+            Feature::Minus => ("MINUS", "EXCEPT"),
             Feature::QueryInParentheses => {
                 ("a query in parentheses beside UNION", "a plain SELECT, or SELECT * FROM (…)")
             }

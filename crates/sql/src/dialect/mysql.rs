@@ -143,6 +143,7 @@ pub static MYSQL: Dialect = Dialect {
         Feature::RegexTilde,
         Feature::Glob,
         Feature::Qualify,
+        Feature::Minus,
         Feature::GroupingSets,
         Feature::NullTreatment,
         Feature::DistinctOn,

@@ -160,6 +160,7 @@ pub static POSTGRES: Dialect = Dialect {
         Feature::DivOperator,
         Feature::ModOperator,
         Feature::Qualify,
+        Feature::Minus,
         Feature::NullTreatment,
         Feature::Pivot,
         Feature::Apply,

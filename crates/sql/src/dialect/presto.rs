@@ -137,6 +137,7 @@ pub static PRESTO: Dialect = Dialect {
     lacks: &[
         Feature::Convert,
         Feature::ConvertTypeFirst,
+        Feature::Minus,
         Feature::FilterInside,
         Feature::CalledKeyword,
         Feature::DoubleColonCast,

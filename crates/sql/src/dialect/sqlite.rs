@@ -195,6 +195,7 @@ pub static SQLITE: Dialect = Dialect {
         Feature::DivOperator,
         Feature::ModOperator,
         Feature::Qualify,
+        Feature::Minus,
         Feature::GroupingSets,
         Feature::NullTreatment,
         Feature::DistinctOn,

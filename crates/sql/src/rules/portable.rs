@@ -1,5 +1,6 @@
 //! What another dialect would understand.
 
+mod comparisons;
 pub mod function_of_another_dialect;
 mod limit_fixes;
 pub mod limit_syntax;
