@@ -31,6 +31,9 @@ pub enum Phrase {
     DayName,
     /// `January`.
     MonthName,
+    /// `Mon`, `Jan`, where formats have no names.
+    DayShort,
+    MonthShort,
     /// A date read from text that is written like that.
     ParseDate,
     /// The same with a time of day.
@@ -137,6 +140,8 @@ impl Phrase {
             | Phrase::Format
             | Phrase::DayName
             | Phrase::MonthName
+            | Phrase::DayShort
+            | Phrase::MonthShort
             | Phrase::LastDay
             | Phrase::Julian => 1,
             _ => 0,
@@ -247,6 +252,14 @@ impl Said {
             Phrase::Format if named(self.arguments.get(1)?).is_some_and(|name| own(name).is_some()) => {
                 return Said::new(named(self.arguments.get(1)?)?, &[self.arguments.first()?]).in_words_of(dialect);
             }
+            Phrase::Format
+                if dialect.concat.pipes
+                    && own(Phrase::MonthShort).is_some()
+                    && has_short_names(self.arguments.get(1)?) =>
+            {
+                let text = in_pieces(self.arguments.first()?, self.arguments.get(1)?, dialect)?;
+                return Some((text.clone(), text));
+            }
             Phrase::DayName | Phrase::MonthName if own(self.phrase).is_none() => {
                 let format = if self.phrase == Phrase::DayName { "%A" } else { "%B" };
                 return Said::new(Phrase::Format, &[self.arguments.first()?, format]).in_words_of(dialect);
@@ -316,6 +329,37 @@ fn day(text: &str, format: &str) -> Option<String> {
 /// Whether a format has a time of day in it.
 fn has_hours(format: &str) -> bool {
     format.contains("%H") || format.contains("%I")
+}
+
+/// Whether a format has a name of three letters in it.
+fn has_short_names(format: &str) -> bool {
+    format.contains("%b") || format.contains("%a")
+}
+
+/// A date written out piece by piece, where formats have no names.
+fn in_pieces(date: &str, format: &str, dialect: &Dialect) -> Option<String> {
+    let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), format);
+    while !rest.is_empty() {
+        let length = if rest.starts_with('%') { 2 } else { rest.chars().next()?.len_utf8() };
+        let name = match rest.get(..length)? {
+            "%b" => Some(Phrase::MonthShort),
+            "%a" => Some(Phrase::DayShort),
+            other => {
+                plain.push_str(other);
+                None
+            }
+        };
+        rest = &rest[length..];
+        if !plain.is_empty() && (name.is_some() || rest.is_empty()) {
+            let dated = plain.contains('%').then(|| Said::new(Phrase::Format, &[date, &plain]).in_words_of(dialect));
+            pieces.push(dated.map_or_else(|| Some(format!("'{plain}'")), |said| Some(said?.0))?);
+            plain.clear();
+        }
+        if let Some(name) = name {
+            pieces.push(Said::new(name, &[date]).in_words_of(dialect)?.0);
+        }
+    }
+    Some(if pieces.len() == 1 { pieces.remove(0) } else { format!("({})", pieces.join(" || ")) })
 }
 
 /// The phrase of a format that is a name and nothing else.
@@ -414,6 +458,13 @@ mod tests {
         // A name alone has words of its own; in a format it has none.
         assert!(said(&SQLITE, Phrase::Format, &["d", "%B"]).starts_with("CASE strftime('%m', d)"));
         assert!(Said::new(Phrase::Format, &["d", "%B %Y"]).in_words_of(&SQLITE).is_none());
+        // Names of three letters are put together with the rest.
+        assert_eq!(
+            said(&SQLITE, Phrase::Format, &["d", "%d. %b %Y"]),
+            "(strftime('%d. ', d) || substr('JanFebMarAprMayJunJulAugSepOctNovDec', strftime('%m', d) * 3 - 2, 3) || \
+             strftime(' %Y', d))"
+        );
+        assert!(Said::new(Phrase::Format, &["d", "%b %B"]).in_words_of(&SQLITE).is_none());
     }
 
     #[test]

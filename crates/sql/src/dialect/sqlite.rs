@@ -65,6 +65,8 @@ static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Format, "strftime({1:sqlite}, {0})"),
     (Phrase::DayName, "CASE strftime('%w', {0}) WHEN '0' THEN 'Sunday' WHEN '1' THEN 'Monday' WHEN '2' THEN 'Tuesday' WHEN '3' THEN 'Wednesday' WHEN '4' THEN 'Thursday' WHEN '5' THEN 'Friday' WHEN '6' THEN 'Saturday' END"),
     (Phrase::MonthName, "CASE strftime('%m', {0}) WHEN '01' THEN 'January' WHEN '02' THEN 'February' WHEN '03' THEN 'March' WHEN '04' THEN 'April' WHEN '05' THEN 'May' WHEN '06' THEN 'June' WHEN '07' THEN 'July' WHEN '08' THEN 'August' WHEN '09' THEN 'September' WHEN '10' THEN 'October' WHEN '11' THEN 'November' WHEN '12' THEN 'December' END"),
+    (Phrase::DayShort, "substr('SunMonTueWedThuFriSat', strftime('%w', {0}) * 3 + 1, 3)"),
+    (Phrase::MonthShort, "substr('JanFebMarAprMayJunJulAugSepOctNovDec', strftime('%m', {0}) * 3 - 2, 3)"),
     (Phrase::FromUnix, "datetime({0}, 'unixepoch')"),
     (Phrase::MakeDate, "printf('%04d-%02d-%02d', {0}, {1}, {2})"),
     (Phrase::LastDay, "date({0}, 'start of month', '+1 month', '-1 day')"),
