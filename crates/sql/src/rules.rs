@@ -118,6 +118,7 @@ pub static RULES: &[&Rule] = &[
     &syntax::missing_operand::RULE,
     &syntax::grouped_digits::RULE,
     &syntax::missing_comma::RULE,
+    &syntax::bare_list::RULE,
     &syntax::missing_end::RULE,
     &syntax::missing_on::RULE,
     &syntax::using_columns::RULE,

@@ -4,6 +4,7 @@
 
 pub mod arithmetic_of_queries;
 pub mod bare_call;
+pub mod bare_list;
 pub mod bare_subquery;
 pub mod between_bounds;
 pub mod broken_rest;

@@ -41,8 +41,14 @@ fn is_unseen(c: char) -> bool {
 
 /// Quotes and spaces that no engine takes for such: they make a name of what was meant as text, so that this is looked for even
 /// in text that parses.
+/// A name that is given with AS may have them, and runs.
 pub(super) fn has_typographic_quotes(text: &str) -> bool {
-    text.contains(|c: char| is_single(c) || is_double(c) || is_space(c))
+    let compared = |at: usize| {
+        let before = text[..at].trim_end();
+        let word = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
+        before.ends_with(['=', '<', '>', '(']) || word.eq_ignore_ascii_case("like")
+    };
+    text.char_indices().any(|(i, c)| is_space(c) || ((is_single(c) || is_double(c)) && compared(i)))
 }
 
 /// Writes each sign as SQL does, outside of quoted text, if that makes a query of it.

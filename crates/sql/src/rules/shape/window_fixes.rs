@@ -8,7 +8,7 @@ use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
 use crate::rules::shape::aggregate_fixes::{holds, insert};
-use crate::scope::{BlockId, Clause, Meaning};
+use crate::scope::{BlockId, Clause, Meaning, Reference};
 
 /// What a block does behind its groups.
 const LAST: &[Keyword] = &[
@@ -104,14 +104,15 @@ pub(crate) fn from_distinct_on(select_word: Span, subject: &Subject<'_>) -> Opti
     let own = facts.references.iter().filter(|r| r.block == block && r.clause == Clause::OrderBy);
     let columns = own.clone().all(|r| matches!(r.meaning, Meaning::Column(..)));
     let number = sorted.split(',').any(|t| t.trim().starts_with(|c: char| c.is_ascii_digit()));
-    if !columns || number || !seen_outside(block, end, &outputs, subject) {
+    let renamed = seen_outside(block, end, &outputs, subject)?;
+    if !columns || number {
         return None;
     }
     let name = fresh("place", &outputs);
     let inside = if sorted.is_empty() { String::new() } else { format!(" ORDER BY {sorted}") };
     let from = mend::from_word(subject, block)?;
     let first = subject.query.span(select.projection.first().map(SelectItem::span)?);
-    let edits = vec![
+    let mut edits = vec![
         Edit {
             span: Span::new(select_word.start, first.start),
             text: format!("SELECT {} FROM (SELECT ", outputs.join(", ")),
@@ -122,6 +123,7 @@ pub(crate) fn from_distinct_on(select_word: Span, subject: &Subject<'_>) -> Opti
         ),
         insert(end, format!(") AS ranked WHERE {name} = 1")),
     ];
+    edits.extend(renamed);
     let why = "DISTINCT ON keeps the first row of each group, which ROW_NUMBER() counts as 1".to_string();
     Some(Fix { edits, applicability: Applicability::Likely, why, tied: false })
 }
@@ -163,7 +165,8 @@ fn around(block: BlockId, moved: &[Span], mut edits: Vec<Edit>, end: usize, subj
         }
         conditions.push(text);
     }
-    if !seen_outside(block, end, &listed, subject) || (b.distinct && !added.is_empty()) {
+    edits.extend(seen_outside(block, end, &listed, subject)?);
+    if b.distinct && !added.is_empty() {
         return None;
     }
     let head = match added.is_empty() {
@@ -182,16 +185,34 @@ fn around(block: BlockId, moved: &[Span], mut edits: Vec<Edit>, end: usize, subj
     Some(Fix { edits, applicability: Applicability::Likely, why, tied: false })
 }
 
-/// Whether all that stands behind a place of a block speaks of what the block gives.
-fn seen_outside(block: BlockId, end: usize, outputs: &[String], subject: &Subject<'_>) -> bool {
+/// Writes what stands behind a place of a block, ORDER BY, in the names of what the block gives: `e.name` is `name` there. `None` if
+/// something is not given.
+fn seen_outside(block: BlockId, end: usize, outputs: &[String], subject: &Subject<'_>) -> Option<Vec<Edit>> {
+    let facts = subject.facts;
     let behind = |place| subject.query.span(place).start >= end;
-    let strange = subject.facts.references.iter().any(|r| {
-        r.block == block
-            && behind(r.place)
-            && (r.qualifier.is_some() || !outputs.iter().any(|o| is_same(o, &r.name.value)))
-    });
-    let calls = subject.facts.calls.iter().any(|c| c.block == Some(block) && c.window && behind(c.place));
-    !strange && !calls
+    if facts.calls.iter().any(|c| c.block == Some(block) && c.window && behind(c.place)) {
+        return None;
+    }
+    let mut edits = Vec::new();
+    for reference in facts.references.iter().filter(|r| r.block == block && behind(r.place)) {
+        let given = outputs.iter().any(|o| is_same(o, &reference.name.value));
+        if reference.qualifier.is_none() && given {
+            continue;
+        }
+        // An item that is that very column.
+        let name = facts.blocks[block].items.iter().find_map(|item| {
+            let place = subject.query.span(crate::scope::place(item.expression?));
+            let same = |r: &&Reference<'_>| {
+                subject.query.span(r.place) == place && r.meaning == reference.meaning && r.clause == Clause::Select
+            };
+            facts.references.iter().find(same).and(item.name)
+        })?;
+        let once = outputs.iter().filter(|o| is_same(o, &name.value)).count() == 1;
+        (once && matches!(reference.meaning, Meaning::Column(..))).then_some(())?;
+        let text = subject.context.dialect.quoted(&name.value);
+        edits.push(Edit { span: subject.query.span(reference.place), text });
+    }
+    Some(edits)
 }
 
 fn is_same(written: &str, name: &str) -> bool {

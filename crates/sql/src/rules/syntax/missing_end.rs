@@ -17,7 +17,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let own = |i: &usize| broken.words[*i].depth == depth;
     let word = |i: usize| broken.keyword(i);
     let Some(last) =
-        (case..broken.end()).filter(own).filter(|&i| matches!(word(i), Some(Keyword::THEN | Keyword::ELSE))).last()
+        (case..broken.end()).rev().filter(own).find(|&i| matches!(word(i), Some(Keyword::THEN | Keyword::ELSE)))
     else {
         return;
     };

@@ -3,7 +3,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
-use crate::broken::{Broken, fix, insert, is_explained};
+use crate::broken::{Broken, cut, fix, insert, is_explained};
 use crate::finding::{Applicability, Edit, Finding, Severity, Span};
 use crate::rules::{Rule, Subject};
 
@@ -15,7 +15,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let mut edits: Vec<Edit> = Vec::new();
     let mut first: Option<Span> = None;
     for join in (0..broken.words.len()).filter(|&i| broken.keyword(i) == Some(Keyword::JOIN)) {
-        let Some(at) = condition(&broken, join) else { continue };
+        // `JOIN ON orders o c.id = o.id`: the word stands before the table.
+        let early = broken.keyword(join + 1) == Some(Keyword::ON);
+        let Some(at) = condition(&broken, join + usize::from(early)) else { continue };
+        if early {
+            edits.push(cut(Span::new(broken.words[join + 1].span.start, broken.words[join + 2].span.start)));
+        }
         edits.push(insert(broken.words[at].span.start, "ON "));
         first.get_or_insert(broken.words[at].span);
     }

@@ -3,8 +3,8 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
-use crate::broken::{Broken, fix, insert, is_explained};
-use crate::finding::{Applicability, Finding, Fix, Severity, Span};
+use crate::broken::{Broken, fix, is_explained};
+use crate::finding::{Applicability, Edit, Finding, Fix, Severity, Span};
 use crate::pieces::{PieceKind, pieces};
 use crate::query::Failure;
 use crate::rules::{Rule, Subject};
@@ -41,12 +41,15 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 fn closed(subject: &Subject<'_>, end: usize) -> Option<Fix> {
     let source = &subject.query.source;
     let last = pieces(source).last().filter(|p| source[p.start..].starts_with('\''))?;
-    let value = &source[last.start + 1..end];
-    let edits = vec![insert(end, "'")];
+    // `'New York"`: the other quote closes it.
+    let close = end - usize::from(source[..end].ends_with('"'));
+    let value = source.get(last.start + 1..close)?;
+    let edits = vec![Edit { span: Span::new(close, end), text: "'".into() }];
     if value.is_empty() || !Broken::becomes_query(subject, &edits) {
         return None;
     }
-    let before = source[..last.start].trim_end().strip_suffix('=')?.trim_end_matches(['!', '<', '>']).trim_end();
+    let compared = source[..last.start].trim_end().strip_suffix('=');
+    let before = compared.map_or("", |b| b.trim_end_matches(['!', '<', '>']).trim_end());
     let start = before.rfind(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(0, |i| i + 1);
     let column = &before[start..];
     let held = subject.context.schema.and_then(|s| s.values()).is_some_and(|values| {
