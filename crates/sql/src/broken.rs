@@ -1,6 +1,6 @@
 //! Text that does not parse, looked at word by word: where its queries and clauses are, and whether a change makes it parse.
 
-use sqlparser::ast::Statement;
+use sqlparser::ast::{Ident, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
@@ -73,6 +73,19 @@ impl<'s> Broken<'s> {
     /// statements are nobody's to mend.
     pub(crate) fn of(subject: &'s Subject<'s>) -> Option<Self> {
         let Some(Failure::Syntax { .. }) = &subject.query.failure else { return None };
+        Self::read(subject)
+    }
+
+    /// The same, and also text that parses only because a keyword is taken for a name: `COUNT * FROM orders` multiplies two
+    /// columns, the second of which is called FROM.
+    pub(crate) fn or_misread(subject: &'s Subject<'s>) -> Option<Self> {
+        match &subject.query.failure {
+            None => is_misread(subject).then(|| Self::read(subject)).flatten(),
+            Some(_) => Self::of(subject),
+        }
+    }
+
+    fn read(subject: &'s Subject<'s>) -> Option<Self> {
         let query = subject.query;
         if query.source.len() > LONGEST || !query.steps.is_empty() {
             return None;
@@ -214,6 +227,11 @@ impl<'s> Broken<'s> {
         (0..at).rev().find(|&i| self.is(i, &Token::LParen) && self.words[i].depth == depth)
     }
 
+    /// Whether a table or column of the schema is called so.
+    pub(crate) fn is_name(&self, word: &str) -> bool {
+        is_a_name(self.subject, word)
+    }
+
     /// Whether an aggregate is called at a word.
     pub(crate) fn is_aggregate(&self, at: usize) -> bool {
         let Some(Token::Word(word)) = self.words.get(at).map(|w| &w.token) else { return false };
@@ -234,6 +252,31 @@ fn is_join_word(word: Keyword) -> bool {
             | Keyword::NATURAL
             | Keyword::OUTER
     )
+}
+
+/// Whether a table or column of the schema is called so.
+pub(crate) fn is_a_name(subject: &Subject<'_>, word: &str) -> bool {
+    let named =
+        |s: &crate::Schema| s.tables().iter().any(|t| t.name.eq_ignore_ascii_case(word) || t.column(word).is_some());
+    subject.context.schema.is_some_and(named)
+}
+
+/// Words that a query is made of: where one is taken for a name that nothing has, it stands in the wrong place, or something before
+/// it is missing. Behind AS and behind a period it is a name.
+pub(crate) fn is_misplaced(subject: &Subject<'_>, name: &Ident) -> bool {
+    const WORDS: &[&str] = &[
+        "SELECT", "DISTINCT", "FROM", "WHERE", "JOIN", "ON", "HAVING", "UNION", "AND", "OR", "NOT", "IN", "BETWEEN",
+        "CASE", "WHEN", "THEN", "ELSE", "AS",
+    ];
+    if !WORDS.iter().any(|w| w.eq_ignore_ascii_case(&name.value)) || is_a_name(subject, &name.value) {
+        return false;
+    }
+    let before = subject.query.source[..subject.query.span(name.span).start].trim_end().to_ascii_lowercase();
+    !before.ends_with('.') && !before.ends_with(" as")
+}
+
+fn is_misread(subject: &Subject<'_>) -> bool {
+    subject.facts.plain_names.iter().any(|name| is_misplaced(subject, name))
 }
 
 /// Whether a rule of this group has already said how the text parses; one fault needs one finding.

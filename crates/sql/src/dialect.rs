@@ -218,6 +218,8 @@ pub struct Dialect {
     pub lacks: &'static [Feature],
     /// Functions of the vendor.
     pub functions: &'static LazyLock<FunctionTable>,
+    /// Functions that came late: a database that is a few years old has none of them.
+    pub newer: &'static [&'static str],
     /// How it says what other dialects call by other names.
     pub says: &'static [(Phrase, &'static str)],
     /// Forms that it takes of functions which dialects use differently: name and form, as in the list of all of them.

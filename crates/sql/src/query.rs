@@ -91,6 +91,9 @@ impl Query {
             Ok(parsed) => {
                 query.steps = salvage::swallowed_clauses(text, &parses);
                 if query.steps.is_empty() {
+                    query.steps = salvage::typographic_quotes(text, &parses);
+                }
+                if query.steps.is_empty() {
                     query.steps = salvage::trailing_semicolon(text).into_iter().collect();
                     query.sql = text.to_string();
                     Ok(parsed)

@@ -102,6 +102,26 @@ mod tests {
                 "no such function: CONCAT",
                 Some("SELECT (name || '!') FROM products"),
             ),
+            // A database that is too old for one function is too old for the others of its time.
+            (
+                &SQLITE,
+                "SELECT IF(stock > 3, CONCAT(name, stock + 1), STRING_AGG(name, ', ')) FROM products",
+                "no such function: STRING_AGG",
+                Some("SELECT iif(stock > 3, (name || (stock + 1)), group_concat(name, ', ')) FROM products"),
+            ),
+            (
+                &SQLITE,
+                "SELECT CONCAT_WS(', ', category, name) FROM product",
+                "no such table: product",
+                Some("SELECT SUBSTR(COALESCE(', ' || category, '') || COALESCE(', ' || name, ''), 3) FROM products"),
+            ),
+            // The order of texts is as late, and no older words say it.
+            (
+                &SQLITE,
+                "SELECT STRING_AGG(name, ', ' ORDER BY name) FROM products",
+                "no such function: STRING_AGG",
+                None,
+            ),
             (
                 &POSTGRES,
                 "SELECT price / (stock - 1) FROM products",

@@ -9,9 +9,10 @@ use sqlparser::tokenizer::TokenWithSpan;
 
 use crate::dialect::{Classified, Dialect};
 use crate::diff::Tokens;
-use crate::finding::{Finding, Severity, Span};
+use crate::finding::{Finding, Fix, Severity, Span};
 use crate::policy::Policy;
 use crate::query::{Failure, Query, line_column};
+use crate::rules::names::unknown_function;
 use crate::rules::value::text_of;
 use crate::rules::{RULES, Subject};
 use crate::schema::Schema;
@@ -146,6 +147,8 @@ pub struct Review {
     pub join_keys: Vec<JoinKey>,
     /// How it is built.
     pub shape: Shape,
+    /// A function that came late said in words that older databases of the dialect have as well.
+    pub(crate) plainer: Option<Fix>,
     /// What the parser made the statement of; nothing if it does not parse.
     tokens: Vec<TokenWithSpan>,
     dialect: &'static Dialect,
@@ -273,6 +276,7 @@ fn review_here(text: &str, context: &Context<'_>, refusal: Option<&Classified>) 
     let extracted = extract(&query, &facts, context);
     let (stated, join_keys) = (stated(&facts), join_keys(&facts));
     let shape = Shape::of(&facts);
+    let plainer = unknown_function::plainer(&subject);
     let policy = Arc::new(context.policy.clone());
     Review {
         source: query.source,
@@ -281,6 +285,7 @@ fn review_here(text: &str, context: &Context<'_>, refusal: Option<&Classified>) 
         stated,
         join_keys,
         shape,
+        plainer,
         tokens: query.tokens,
         dialect: context.dialect,
         ready,

@@ -6,6 +6,7 @@
 
 mod lost;
 mod prose;
+mod signs;
 mod wrapping;
 
 use crate::finding::{Edit, Span};
@@ -13,6 +14,7 @@ use crate::finding::{Edit, Span};
 use self::lost::{mend_apostrophes, unflatten_comments};
 use self::prose::cut_prose;
 pub(crate) use self::prose::{begins_a_statement, mentions_sql};
+use self::signs::{foreign_comments, has_typographic_quotes, plain_signs};
 use self::wrapping::{open_fence, starts_like_sql, unescape, unwrap_json};
 
 /// One thing that was done to get at the SQL.
@@ -52,6 +54,16 @@ pub(crate) fn swallowed_clauses(text: &str, parses: &dyn Fn(&str) -> bool) -> Ve
     }
     let mut draft = Draft { text, start: 0, end: text.len(), steps: Vec::new() };
     unflatten_comments(&mut draft, parses);
+    draft.steps
+}
+
+/// Typographic quotes and spaces in a query that parses: they are letters of names to it, and were meant as what they look like.
+pub(crate) fn typographic_quotes(text: &str, parses: &dyn Fn(&str) -> bool) -> Vec<Step> {
+    if !has_typographic_quotes(text) {
+        return Vec::new();
+    }
+    let mut draft = Draft { text, start: 0, end: text.len(), steps: Vec::new() };
+    plain_signs(&mut draft, false, parses);
     draft.steps
 }
 
@@ -130,7 +142,9 @@ pub(crate) fn salvage(text: &str, parses: &dyn Fn(&str) -> bool) -> Vec<Step> {
     }
     let sure = draft.steps.clone();
     if !done {
-        done = mend_apostrophes(&mut draft, parses)
+        done = plain_signs(&mut draft, true, parses)
+            || mend_apostrophes(&mut draft, parses)
+            || foreign_comments(&mut draft, parses)
             || unflatten_comments(&mut draft, parses)
             || cut_prose(&mut draft, parses);
     }
@@ -192,6 +206,26 @@ mod tests {
         );
         check(r#"{"why": "or drop table t", "sql": "SELECT 1"}"#, "SELECT 1", &["json-wrapped"]);
         check("SELECT 1;", "SELECT 1;", &["trailing-semicolon"]);
+        check(
+            "It is `SELECT a FROM t WHERE b = 'x'`.",
+            "SELECT a FROM t WHERE b = 'x'",
+            &["continuation", "surrounding-prose"],
+        );
+        check("SELECT a FROM t \\G", "SELECT a FROM t", &["continuation"]);
+        check("SELECT a FROM t WHERE b &gt; 1", "SELECT a FROM t WHERE b > 1", &["escaped-characters"]);
+        check("SELECT a FROM t WHERE b = ‘x’s’", "SELECT a FROM t WHERE b = 'x''s'", &["typographic-signs"]);
+        check("SELECT a\u{a0}FROM t", "SELECT a FROM t", &["typographic-signs"]);
+        check("SELECT a -- b\nFROM t # c\nWHERE a > 1", "SELECT a -- b\nFROM t \nWHERE a > 1", &["foreign-comment"]);
+    }
+
+    #[test]
+    fn of_several_blocks_the_last_is_the_answer() {
+        let first = "We try\n```sql\nSELECT b\nFROM t\n```\n";
+        let last = "```sql\nSELECT a\nFROM t\n```\n";
+        check(&format!("{first}But the final query is:\n{last}"), "SELECT a\nFROM t", &["code-fence"]);
+        check(&format!("{first}Alternatively:\n{last}"), "SELECT b\nFROM t", &["code-fence"]);
+        check(&format!("{first}If you want more:\n{last}"), "SELECT b\nFROM t", &["code-fence"]);
+        check(&format!("{first}It gives\n```\na | b\n```\n"), "SELECT b\nFROM t", &["code-fence"]);
     }
 
     #[test]

@@ -59,11 +59,12 @@ const REWRITES: &[Rewrite] = &[
     Rewrite { code: "subquery-many-columns", clauses: &[], words: &["(", ")"], moves: false },
     // `= (SELECT …)` becomes `IN (SELECT …)`.
     Rewrite { code: "subquery-many-rows", clauses: &[], words: &["="], moves: false },
-    // `COUNT(x WHERE …)`, `EXTRACT(YEAR FROM x)` and `x::type` are no clauses where they are not known; nor is INTERVAL added.
+    // `COUNT(x WHERE …)`, `EXTRACT(YEAR FROM x)` and `x::type` are no clauses where they are not known; nor is INTERVAL added, or
+    // LIMIT ALL any limit. DISTINCT ON is the first row by ROW_NUMBER(), and `= ANY (…)` is IN.
     Rewrite {
         code: "syntax-of-another-dialect",
-        clauses: &["WHERE", "FROM"],
-        words: &["::", "a name", "-", "+", "AS"],
+        clauses: &["WHERE", "FROM", "LIMIT", "DISTINCT", "ON"],
+        words: &["::", "a name", "-", "+", "*", "AS", "="],
         moves: true,
     },
     // How many rows is said in other words, at the end.
@@ -215,8 +216,22 @@ fn bare(name: &str) -> String {
     name.trim_matches(['"', '`', '[', ']']).to_uppercase()
 }
 
-/// A unit, a span of time, a format or a modifier: each dialect has its own. A count may stand in the quotes of one; SQL Server's
-/// day 0 is nothing elsewhere.
+/// The numbers behind a type: `x::decimal(10, 1)`.
+fn sizes(before: &[Piece]) -> Vec<Span> {
+    let typed = before.windows(3).enumerate().filter(|(_, p)| p[0].key == "::" && p[2].key == "(");
+    let behind = |at: usize| before[at + 3..].iter().take_while(|p| p.key != ")").map(|p| p.span);
+    typed.flat_map(|(at, _)| behind(at)).collect()
+}
+
+/// The numbers in a text, from small to large.
+fn numbers(text: &str) -> Vec<&str> {
+    let mut numbers: Vec<&str> = text.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// A unit, a span of time, a format or a modifier: each dialect has its own. A count may stand in the quotes of one, and a day in
+/// another order; SQL Server's day 0 is nothing elsewhere, and a comma is what stands between texts without saying so.
 fn is_of_a_date(literal: &str, after: &[Piece]) -> bool {
     const UNITS: [&str; 8] = ["second", "minute", "hour", "day", "week", "month", "quarter", "year"];
     let lower = literal.to_lowercase();
@@ -224,7 +239,9 @@ fn is_of_a_date(literal: &str, after: &[Piece]) -> bool {
     let letters = |c: char| "ymdhisMHSYDab%-/:. 24".contains(c);
     let format = literal.len() > 1 && literal.contains(['%', 'y', 'Y', 'M', 'm']) && literal.chars().all(letters);
     let counted = |p: &Piece| p.literal && p.key.split(|c: char| !c.is_ascii_digit()).any(|number| number == literal);
-    lower.split_whitespace().any(unit) || lower == "now" || format || literal == "0" || after.iter().any(counted)
+    let same_day = |p: &Piece| p.literal && numbers(literal).len() == 3 && numbers(&p.key) == numbers(literal);
+    let plain = ["now", "0", ","].contains(&lower.as_str());
+    lower.split_whitespace().any(unit) || plain || format || after.iter().any(|p| counted(p) || same_day(p))
 }
 
 /// What is wrong with a fix, if anything is.
@@ -233,8 +250,10 @@ fn complaint(text: &str, finding: &Finding, fix: &Fix, dialect: &Dialect) -> Opt
     let after = apply(text, &fix.edits);
     let Some(after) = pieces(&after, dialect) else { return Some("the result has no tokens".into()) };
     let rewrite = REWRITES.iter().find(|r| r.code == finding.code);
-    let elsewhere = finding.code.ends_with("another-dialect");
-    let literals = missing(&before, &after, |p| p.literal && !(elsewhere && is_of_a_date(&p.key, &after)));
+    let elsewhere = finding.code.ends_with("another-dialect") || finding.code == "unknown-function";
+    let sizes = sizes(&before);
+    let own = |p: &Piece| is_of_a_date(&p.key, &after) || sizes.contains(&p.span);
+    let literals = missing(&before, &after, |p| p.literal && !(elsewhere && own(p)));
     if !literals.is_empty() {
         return Some(format!("literals are lost: {literals:?}"));
     }
@@ -253,7 +272,8 @@ fn complaint(text: &str, finding: &Finding, fix: &Fix, dialect: &Dialect) -> Opt
     };
     let elsewhere = removed(&before, fix, dialect).into_iter().filter(|p| {
         let underlined = fault.start <= p.span.start && p.span.end <= fault.end;
-        !underlined && !names.contains(&bare(&p.key)) && !rewrite.is_some_and(|r| may_go(p, r))
+        let sized = sizes.contains(&p.span);
+        !underlined && !sized && !names.contains(&bare(&p.key)) && !rewrite.is_some_and(|r| may_go(p, r))
     });
     let elsewhere: Vec<&str> = elsewhere.map(|p| p.key.as_str()).collect();
     (!elsewhere.is_empty()).then(|| format!("taken away elsewhere: {elsewhere:?}"))

@@ -88,6 +88,22 @@ const SAID: &[(&str, &str)] = &[
     ("APPROX_COUNT_DISTINCT(d)", "1"),
     ("STRING_AGG('x', '-')", "x"),
     ("GROUP_CONCAT('x')", "x"),
+    ("LPAD('7', 3, '0')", "007"),
+    ("LPAD('abcd', 3, '0')", "abc"),
+    ("RPAD('ab', 5, '-+')", "ab-+-"),
+    ("CASE WHEN STARTS_WITH('abc', 'ab') THEN 1 ELSE 0 END", "1"),
+    ("CASE WHEN ENDS_WITH('abc', 'bc') THEN 1 ELSE 0 END", "1"),
+    ("CASE WHEN ENDS_WITH('abc', 'ab') THEN 1 ELSE 0 END", "0"),
+    ("CASE WHEN RAND() <= 1 THEN 1 ELSE 0 END", "1"),
+    ("FIELD('b', 'a', 'b')", "2"),
+    ("CHOOSE(2, 'a', 'b')", "b"),
+    ("SPLIT_PART('a-b', '-', 1)", "a"),
+    ("SUBSTRING_INDEX('a-b-c', '-', 1)", "a"),
+    ("CONCAT_WS('-', 'a', 'b')", "a-b"),
+    ("TRUNCATE(2.77, 1)", "2.7"),
+    ("VAR_POP(7)", "0"),
+    ("STDEVP(7)", "0"),
+    ("CASE WHEN SYSTIMESTAMP > t THEN 1 ELSE 0 END", "1"),
 ];
 
 /// What a dialect has no words for; it is then given up, and nothing is made up.
@@ -100,6 +116,9 @@ const UNSAID: &[(&str, &str)] = &[
     ("trino", "DATEFROMPARTS(2024, 3, 15)"),
     ("presto", "DATEFROMPARTS(2024, 3, 15)"),
     ("spark", "DATEFROMPARTS(2024, 3, 15)"),
+    ("datafusion", "TRUNCATE(2.77, 1)"),
+    ("spark", "TRUNCATE(2.77, 1)"),
+    ("hive", "TRUNCATE(2.77, 1)"),
 ];
 
 /// What is the database's own, and means something else there: Spark counts whole units, and has no day 0.

@@ -42,7 +42,7 @@ const ALSO: &[(Style, &str, &str)] = &[
     (Style::Percent, "%F", "%Y-%m-%d"), (Style::Percent, "%T", "%H:%M:%S"), (Style::Percent, "%R", "%H:%M"),
     (Style::MySql, "%T", "%H:%M:%S"), (Style::MySql, "%S", "%S"), (Style::MySql, "%I", "%I"),
     (Style::Template, "Month", "%B"), (Style::Template, "MONTH", "%B"), (Style::Template, "month", "%B"),
-    (Style::Template, "Day", "%A"), (Style::Template, "DAY", "%A"), (Style::Template, "Mon", "%b"), (Style::Template, "MON", "%b"),
+    (Style::Template, "Day", "%A"), (Style::Template, "DAY", "%A"), 
     (Style::Template, "PM", "%p"), (Style::Template, "yyyy", "%Y"), (Style::Template, "mm", "%m"), (Style::Template, "dd", "%d"),
     (Style::Template, "hh24", "%H"), (Style::Template, "mi", "%M"), (Style::Template, "ss", "%S"),
     (Style::Java, "tt", "%p"), (Style::Java, "dddd", "%A"), (Style::Java, "ddd", "%a"),

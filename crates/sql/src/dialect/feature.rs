@@ -28,6 +28,7 @@ pub enum Feature {
     TrimFrom,
     EscapedLiteral,
     DivOperator,
+    ModOperator,
     Qualify,
     GroupingSets,
     NullTreatment,
@@ -35,11 +36,25 @@ pub enum Feature {
     FilterInside,
     Separator,
     DistinctOn,
+    /// `COUNT(DISTINCT a, b)`.
+    DistinctOfSeveral,
     FullJoin,
     Lateral,
     Pivot,
     Apply,
     QueryInParentheses,
+    /// `N'…'`.
+    NationalLiteral,
+    /// `<=>`.
+    NullSafeEqual,
+    LimitAll,
+    /// `LIMIT 3 OFFSET 2 ROWS`.
+    OffsetRows,
+    /// `WITH (NOLOCK)`.
+    TableHint,
+    /// `OPTION (RECOMPILE)`.
+    QueryHint,
+    Minus,
 }
 
 impl Feature {
@@ -79,6 +94,7 @@ impl Feature {
             Feature::TrimFrom => ("TRIM(BOTH x FROM y)", "TRIM(y, x)"),
             Feature::EscapedLiteral => ("E'…'", "a plain literal"),
             Feature::DivOperator => ("DIV", "/"),
+            Feature::ModOperator => ("MOD between two values", "%"),
             Feature::Qualify => ("QUALIFY", "a subquery with WHERE"),
             Feature::GroupingSets => ("GROUPING SETS, ROLLUP or CUBE", "UNION ALL of several GROUP BY queries"),
             Feature::NullTreatment => ("IGNORE NULLS", "a subquery that leaves NULLs out"),
@@ -88,10 +104,18 @@ impl Feature {
                 ("GROUP_CONCAT(… SEPARATOR …)", "the aggregate with the separator as second argument")
             }
             Feature::DistinctOn => ("DISTINCT ON", "ROW_NUMBER() in a subquery"),
+            Feature::DistinctOfSeveral => ("DISTINCT of several values", "DISTINCT of one"),
             Feature::FullJoin => ("FULL JOIN", "a LEFT JOIN and a RIGHT JOIN with UNION"),
             Feature::Lateral => ("LATERAL", "a join with a grouped subquery"),
             Feature::Pivot => ("PIVOT", "aggregates over CASE WHEN … END"),
             Feature::Apply => ("APPLY", "a join"),
+            Feature::NationalLiteral => ("N'…'", "a plain literal"),
+            Feature::NullSafeEqual => ("<=>", "IS NOT DISTINCT FROM"),
+            Feature::LimitAll => ("LIMIT ALL", "no LIMIT"),
+            Feature::OffsetRows => ("ROWS behind LIMIT and OFFSET", "OFFSET n alone"),
+            Feature::TableHint => ("a hint beside a table", "the table alone"),
+            Feature::QueryHint => ("OPTION (…)", "the query alone"),
+            Feature::Minus => ("MINUS", "EXCEPT"),
             Feature::QueryInParentheses => {
                 ("a query in parentheses beside UNION", "a plain SELECT, or SELECT * FROM (…)")
             }

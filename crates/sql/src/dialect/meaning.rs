@@ -5,9 +5,9 @@ mod argument;
 mod idioms;
 mod table;
 
-pub(crate) use self::argument::interval;
 use self::argument::{as_call, bare, format, quoted, terms, type_name, without_parentheses};
-use self::idioms::{MOMENTS, is_sqlite_moment, of_sql_server, of_sqlite};
+pub(crate) use self::argument::{interval, operand};
+use self::idioms::{MOMENTS, is_sqlite_moment, of_choices, of_few, of_separated, of_sql_server, of_sqlite};
 use self::table::{FORMS, MEANINGS};
 use super::Dialect;
 use super::date_format::Style;
@@ -19,7 +19,11 @@ pub(crate) fn meaning(name: &str, arguments: &[&str], dialect: &Dialect) -> Opti
     if is_sqlite_moment(name, arguments) {
         return of_sqlite(name, arguments, dialect);
     }
-    of_sql_server(name, arguments, dialect).or_else(|| {
+    let idiom = of_sql_server(name, arguments, dialect)
+        .or_else(|| of_separated(name, arguments, dialect))
+        .or_else(|| of_choices(name, arguments))
+        .or_else(|| of_few(name, arguments, dialect));
+    idiom.or_else(|| {
         MEANINGS.iter().filter(|(n, _, _)| *n == name).find_map(|(_, form, phrase)| fits(form, *phrase, arguments))
     })
 }
@@ -48,6 +52,11 @@ pub(crate) fn part(part: Part, of: &str) -> Option<Said> {
         },
         _ => None,
     }
+}
+
+/// Whether a name means something in some dialect.
+pub(crate) fn is_meant(name: &str) -> bool {
+    MEANINGS.iter().any(|(n, _, _)| *n == name)
 }
 
 /// Whether dialects give a function of that name other arguments than this one does.
@@ -131,6 +140,13 @@ fn fits(form: &str, phrase: Phrase, arguments: &[&str]) -> Option<Said> {
             arguments.push("','".into());
             phrase
         }
+        // Without a filling it is spaces.
+        Phrase::PadLeft | Phrase::PadRight if arguments.len() == 2 => {
+            arguments.push("' '".into());
+            phrase
+        }
+        // A text with such signs is no text that is looked for, but a condition on words.
+        Phrase::Contains if quoted(&arguments[1]).is_some_and(|text| text.contains(['"', '*'])) => return None,
         other => other,
     };
     Some(Said { phrase, arguments, timed: false })
@@ -175,6 +191,25 @@ mod tests {
             assert!(!is_of_another("date_add", &["d", span], &MYSQL), "{span}");
         }
         assert!(!is_of_another("format", &["s", "'-'"], &SQLITE));
+    }
+
+    #[test]
+    fn what_has_meaning_only_with_certain_arguments_has_none_with_others() {
+        let said = |name, arguments: &[&str]| says(name, arguments, &SQLITE);
+        assert_eq!(said("decode", &["x", "1", "'a'", "'b'"]).unwrap(), "CASE x WHEN 1 THEN 'a' ELSE 'b' END");
+        // NULL is equal to NULL in DECODE, and in CASE it is not.
+        assert_eq!(said("decode", &["x", "NULL", "'a'", "'b'"]), None);
+        assert_eq!(said("choose", &["n", "'a'", "'b'"]).unwrap(), "CASE n WHEN 1 THEN 'a' WHEN 2 THEN 'b' END");
+        assert_eq!(said("split_part", &["x", "'-'", "2"]), None);
+        assert_eq!(said("truncate", &["x", "-1"]), None);
+        assert_eq!(said("contains", &["x", "'\"a*\"'"]), None);
+        assert_eq!(said("from_unixtime", &["n", "'%Y-%m'"]).unwrap(), "strftime('%Y-%m', datetime(n, 'unixepoch'))");
+        assert_eq!(said("to_date", &["'31/12/2020'", "'DD/MM/YYYY'"]).unwrap(), "date('2020-12-31')");
+        for text in ["'2020/12/31'", "'32/12/2020'", "'31/12/2020 x'", "d"] {
+            assert_eq!(said("to_date", &[text, "'DD/MM/YYYY'"]), None, "{text}");
+        }
+        assert_eq!(says("split_part", &["x", "'-'", "1"], &MYSQL).unwrap(), "SUBSTRING_INDEX(x, '-', 1)");
+        assert_eq!(says("ends_with", &["x", "'a'"], &POSTGRES).unwrap(), "(right(x, length('a')) = 'a')");
     }
 
     #[test]

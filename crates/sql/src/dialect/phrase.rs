@@ -2,6 +2,7 @@
 
 use super::Dialect;
 use super::date_format::{Style, write};
+use super::meaning::operand;
 use super::unit::{Part, Unit};
 
 /// Something that every dialect can say in its own way.
@@ -30,6 +31,9 @@ pub enum Phrase {
     DayName,
     /// `January`.
     MonthName,
+    /// `Mon`, `Jan`, where formats have no names.
+    DayShort,
+    MonthShort,
     /// A date read from text that is written like that.
     ParseDate,
     /// The same with a time of day.
@@ -60,6 +64,17 @@ pub enum Phrase {
     Substring,
     Upper,
     Lower,
+    /// Text made so many letters long by the third, or cut.
+    PadLeft,
+    PadRight,
+    /// Whether the second stands in the first, at its beginning, or at its end.
+    Contains,
+    StartsWith,
+    EndsWith,
+    /// What stands before the second where that stands first, or all of the text.
+    Before,
+    /// A number from 0 to 1.
+    Random,
     Divide,
     /// NULL where the second is zero.
     SafeDivide,
@@ -68,9 +83,15 @@ pub enum Phrase {
     Add,
     Modulo,
     Power,
+    /// A division without the rest.
+    Quotient,
+    /// A number without the digits behind so many; the third is the power of ten.
+    CutNumber,
     Concat,
     /// Texts of many rows as one, with the second between them.
     JoinTexts,
+    /// The same of each text once.
+    JoinDistinct,
     /// How many rows the condition holds for.
     CountIf,
     CountDistinct,
@@ -78,12 +99,26 @@ pub enum Phrase {
     Any,
     All,
     AnyValue,
-    /// The deviation of a sample.
+    /// The deviation of a sample, or of all there is.
     Deviation,
+    DeviationOfAll,
+    /// The variance of a sample, or of all there is.
+    Variance,
+    VarianceOfAll,
+    /// A value as a text that no other value gives.
+    Written,
     /// Nothing but its argument: `CALCULATE(x)`.
     Itself,
+    /// In words that every dialect has, and with parentheses where they are needed.
+    Already,
     /// Converted to that type, where CAST with its usual name is not the way.
     ToInteger,
+    /// The nearest whole number, where CAST cuts.
+    Rounded,
+    /// Rounded to so many digits, where CAST does not.
+    RoundedTo,
+    /// Text of at most so many letters, where CAST does not cut.
+    CutText,
     ToText,
     ToNumber,
     ToDate,
@@ -105,6 +140,8 @@ impl Phrase {
             | Phrase::Format
             | Phrase::DayName
             | Phrase::MonthName
+            | Phrase::DayShort
+            | Phrase::MonthShort
             | Phrase::LastDay
             | Phrase::Julian => 1,
             _ => 0,
@@ -144,12 +181,17 @@ pub(crate) const STANDARD: &[(Phrase, &str)] = &[
     (Phrase::ToNumber, "CAST({0} AS DECIMAL(38, 10))"),
     (Phrase::Concat, "({|})"),
     (Phrase::Itself, "({0})"),
+    (Phrase::Already, "{0}"),
     (Phrase::Length, "LENGTH({0})"),
     (Phrase::Substring, "SUBSTR({0}, {1}, {2})"),
     (Phrase::CountIf, "COUNT(CASE WHEN {0} THEN 1 END)"),
     (Phrase::CountDistinct, "COUNT(DISTINCT {0})"),
     (Phrase::AnyValue, "MIN({0})"),
     (Phrase::Modulo, "(({0}) % ({1}))"),
+    (Phrase::StartsWith, "(SUBSTR({0}, 1, LENGTH({1})) = {1})"),
+    (Phrase::Variance, "VAR_SAMP({0})"),
+    (Phrase::VarianceOfAll, "VAR_POP({0})"),
+    (Phrase::DeviationOfAll, "STDDEV_POP({0})"),
     (Phrase::ToDate, "CAST({0} AS DATE)"),
     (Phrase::ToTimestamp, "CAST({0} AS TIMESTAMP)"),
     (Phrase::ToTime, "CAST({0} AS TIME)"),
@@ -210,6 +252,14 @@ impl Said {
             Phrase::Format if named(self.arguments.get(1)?).is_some_and(|name| own(name).is_some()) => {
                 return Said::new(named(self.arguments.get(1)?)?, &[self.arguments.first()?]).in_words_of(dialect);
             }
+            Phrase::Format
+                if dialect.concat.pipes
+                    && own(Phrase::MonthShort).is_some()
+                    && has_short_names(self.arguments.get(1)?) =>
+            {
+                let text = in_pieces(self.arguments.first()?, self.arguments.get(1)?, dialect)?;
+                return Some((text.clone(), text));
+            }
             Phrase::DayName | Phrase::MonthName if own(self.phrase).is_none() => {
                 let format = if self.phrase == Phrase::DayName { "%A" } else { "%B" };
                 return Said::new(Phrase::Format, &[self.arguments.first()?, format]).in_words_of(dialect);
@@ -222,13 +272,18 @@ impl Said {
                 let as_usual = match self.arguments.get(1)?.as_str() {
                     "%Y-%m-%d" => Phrase::ToDate,
                     "%Y-%m-%d %H:%M:%S" => Phrase::ToTimestamp,
-                    _ => return None,
+                    format => {
+                        let day = format!("'{}'", day(self.arguments.first()?, format)?);
+                        return Said::new(Phrase::ToDate, &[&day]).in_words_of(dialect);
+                    }
                 };
                 return Said::new(as_usual, &[self.arguments.first()?]).in_words_of(dialect);
             }
             other => {
                 let template = own(other)?;
-                return Some((fill(template, self, Unit::Each)?, shown(template, Unit::Each)));
+                let text = fill(template, self, Unit::Each)?;
+                let as_read = if other == Phrase::Already { text.clone() } else { shown(template, Unit::Each) };
+                return Some((text, as_read));
             }
         };
         if let Some(template) = own(general(unit)).or_else(|| own(general(Unit::Each))) {
@@ -248,9 +303,63 @@ impl Said {
     }
 }
 
+/// The day that a text in quotes is, if it is written in a format of year, month and day: `2020-12-31`.
+fn day(text: &str, format: &str) -> Option<String> {
+    let mut text = text.trim().strip_prefix('\'')?.strip_suffix('\'')?;
+    let (mut year, mut month, mut day) = (None, None, None);
+    let mut letters = format.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '%' {
+            text = text.strip_prefix(letter)?;
+            continue;
+        }
+        let (place, digits, most) = match letters.next()? {
+            'Y' => (&mut year, 4, 9999),
+            'm' => (&mut month, 2, 12),
+            'd' => (&mut day, 2, 31),
+            _ => return None,
+        };
+        let read = text.get(..digits)?.parse::<u16>().ok().filter(|number| (1..=most).contains(number))?;
+        *place = Some(read);
+        text = &text[digits..];
+    }
+    text.is_empty().then(|| Some(format!("{:04}-{:02}-{:02}", year?, month?, day?)))?
+}
+
 /// Whether a format has a time of day in it.
 fn has_hours(format: &str) -> bool {
     format.contains("%H") || format.contains("%I")
+}
+
+/// Whether a format has a name of three letters in it.
+fn has_short_names(format: &str) -> bool {
+    format.contains("%b") || format.contains("%a")
+}
+
+/// A date written out piece by piece, where formats have no names.
+fn in_pieces(date: &str, format: &str, dialect: &Dialect) -> Option<String> {
+    let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), format);
+    while !rest.is_empty() {
+        let length = if rest.starts_with('%') { 2 } else { rest.chars().next()?.len_utf8() };
+        let name = match rest.get(..length)? {
+            "%b" => Some(Phrase::MonthShort),
+            "%a" => Some(Phrase::DayShort),
+            other => {
+                plain.push_str(other);
+                None
+            }
+        };
+        rest = &rest[length..];
+        if !plain.is_empty() && (name.is_some() || rest.is_empty()) {
+            let dated = plain.contains('%').then(|| Said::new(Phrase::Format, &[date, &plain]).in_words_of(dialect));
+            pieces.push(dated.map_or_else(|| Some(format!("'{plain}'")), |said| Some(said?.0))?);
+            plain.clear();
+        }
+        if let Some(name) = name {
+            pieces.push(Said::new(name, &[date]).in_words_of(dialect)?.0);
+        }
+    }
+    Some(if pieces.len() == 1 { pieces.remove(0) } else { format!("({})", pieces.join(" || ")) })
 }
 
 /// The phrase of a format that is a name and nothing else.
@@ -284,7 +393,7 @@ fn fill(template: &str, said: &Said, unit: Unit) -> Option<String> {
         let format = |style| Some(format!("'{}'", write(style, arguments.get(1)?)?));
         filled.push_str(&match &rest[open + 1..close] {
             "*" => arguments.join(", "),
-            "|" => arguments.join(" || "),
+            "|" => arguments.iter().map(|argument| operand(argument)).collect::<Vec<_>>().join(" || "),
             "unit" => unit.word().to_string(),
             "UNIT" => unit.word().to_uppercase(),
             "sign" => if count()? < 0 { "-" } else { "+" }.to_string(),
@@ -349,6 +458,13 @@ mod tests {
         // A name alone has words of its own; in a format it has none.
         assert!(said(&SQLITE, Phrase::Format, &["d", "%B"]).starts_with("CASE strftime('%m', d)"));
         assert!(Said::new(Phrase::Format, &["d", "%B %Y"]).in_words_of(&SQLITE).is_none());
+        // Names of three letters are put together with the rest.
+        assert_eq!(
+            said(&SQLITE, Phrase::Format, &["d", "%d. %b %Y"]),
+            "(strftime('%d. ', d) || substr('JanFebMarAprMayJunJulAugSepOctNovDec', strftime('%m', d) * 3 - 2, 3) || \
+             strftime(' %Y', d))"
+        );
+        assert!(Said::new(Phrase::Format, &["d", "%b %B"]).in_words_of(&SQLITE).is_none());
     }
 
     #[test]

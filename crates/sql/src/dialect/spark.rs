@@ -70,6 +70,9 @@ static SAYS: &[(Phrase, &str)] = &[
     (Phrase::Now, "current_timestamp()"),
     (Phrase::Today, "current_date()"),
     (Phrase::Position, "locate({0}, {1})"),
+    (Phrase::EndsWith, "(substr({0}, -length({1})) = {1})"),
+    (Phrase::Before, "substring_index({0}, {1}, 1)"),
+    (Phrase::Random, "rand()"),
     (Phrase::Substring, "substr({0}, {1}, {2})"),
     (Phrase::Divide, "(({0}) / ({1}))"),
     (Phrase::SafeDivide, "(({0}) / NULLIF({1}, 0))"),
@@ -161,6 +164,7 @@ pub static SPARK: Dialect = Dialect {
         Feature::AtTimeZone,
     ],
     functions: &FUNCTIONS,
+    newer: &[],
     says: SAYS,
     forms: &[
         ("date_add", "0 1"),

@@ -26,6 +26,7 @@ pub static TRINO: Dialect = Dialect {
         Feature::Glob,
         Feature::DivOperator,
         Feature::Qualify,
+        Feature::Minus,
         Feature::DistinctOn,
         Feature::Pivot,
         Feature::Apply,

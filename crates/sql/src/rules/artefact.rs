@@ -4,11 +4,13 @@ pub mod code_fence;
 pub mod continuation;
 pub mod escaped_characters;
 pub mod flattened_comment;
+pub mod foreign_comment;
 pub mod json_wrapped;
 pub mod no_sql;
 pub mod surrounding_prose;
 pub mod syntax_error;
 pub mod trailing_semicolon;
+pub mod typographic_signs;
 pub mod unescaped_apostrophe;
 
 use super::Subject;

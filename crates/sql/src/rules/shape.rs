@@ -2,6 +2,7 @@
 
 pub(crate) mod aggregate_fixes;
 pub mod aggregate_in_where;
+pub mod compared_with_null;
 pub mod fan_out;
 pub mod impossible_condition;
 pub mod join_without_condition;
@@ -13,3 +14,4 @@ pub mod set_operation_order;
 pub mod set_operation_types;
 pub mod subquery_many_columns;
 pub mod subquery_many_rows;
+pub(crate) mod window_fixes;

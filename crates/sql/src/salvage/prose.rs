@@ -142,13 +142,23 @@ pub(super) fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> boo
     starts.sort_unstable();
     // A SELECT inside another query is no beginning: what stands before it is SQL, and not prose.
     let first = starts.first().copied().unwrap_or(0);
-    starts.retain(|&start| start == first || !is_inner(&lower[..start]));
+    let lists = lists_queries(&lower[first..]);
+    starts.retain(|&start| {
+        let behind_list = lists && lower[..start].trim_end().ends_with(')');
+        start == first || !(is_inner(&lower[..start]) || behind_list)
+    });
     for start in starts.into_iter().take(6) {
         if hides_a_statement(&text[..start]) {
             return false;
         }
         // The longest forms first, then the shortest: a prompt that goes on has its answer at the beginning.
-        let all = ends(&text[start..]);
+        let mut all = ends(&text[start..]);
+        let again = lower[start..].contains("`select ") || lower[start..].contains("`with ");
+        if text[..start].ends_with('`') && !again {
+            // Code inside a sentence ends where its quote closes. Of several such queries nobody says which is the answer.
+            all.extend(text[start..].match_indices('`').map(|(i, _)| i));
+            all.sort_unstable_by(|a, b| b.cmp(a));
+        }
         let (long, short) = all.split_at(all.len().min(8));
         for end in long.iter().chain(short.iter().rev().take(16)).map(|e| start + e) {
             let (from, to) = (draft.start + start, draft.start + end);
@@ -172,6 +182,12 @@ pub(super) fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> boo
     false
 }
 
+/// Whether text begins with `WITH name AS (`: it is SQL and no prose, and a SELECT behind a parenthesis of it belongs to it.
+fn lists_queries(lower: &str) -> bool {
+    let mut words = lower.split_whitespace();
+    words.next() == Some("with") && words.take(4).any(|w| w == "as" || w.starts_with("as("))
+}
+
 /// Whether a SELECT behind this text belongs to what has already begun: it stands in parentheses, behind a set operation or a
 /// sign, or is the next of several statements.
 fn is_inner(before: &str) -> bool {
@@ -189,7 +205,7 @@ fn is_inner(before: &str) -> bool {
 pub(super) fn ends(text: &str) -> Vec<usize> {
     let mut out = vec![text.len()];
     out.extend(pieces(text).filter(|p| p.kind == PieceKind::Semicolon).map(|p| p.start));
-    for mark in ["```", "<|", "</"] {
+    for mark in ["```", "<|", "</", "\\G", "\\g"] {
         out.extend(text.match_indices(mark).map(|(i, _)| i));
     }
     // A comment behind which another query begins is the next prompt.

@@ -1,6 +1,6 @@
 //! What stands around SQL: JSON, fences, Markdown escapes.
 
-use super::prose::{has_phrase, hides_a_statement};
+use super::prose::{begins_a_statement, has_phrase, hides_a_statement};
 use super::{Draft, Step};
 use crate::finding::{Edit, Span};
 
@@ -89,6 +89,10 @@ fn outside_strings(text: &str) -> String {
 pub(super) const MARKS: &[(&str, &str)] =
     &[("```", "```"), ("<sql>", "</sql>"), ("[SQL]", "[/SQL]"), ("[sql]", "[/sql]"), ("~~~", "~~~")];
 
+/// How models begin what they add to an answer.
+const ASIDES: &[&str] =
+    &["alternativ", "if you ", "you can also", "you could also", "another way", "optional", "variant"];
+
 pub(super) fn open_fence(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) {
     for (open, close) in MARKS {
         let text = draft.kept();
@@ -111,12 +115,31 @@ pub(super) fn open_fence(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) {
                 blocks.push((draft.start, draft.start + i));
             }
         }
-        let best = blocks.iter().find(|(s, e)| parses(&draft.text[*s..*e]) && !draft.text[*s..*e].trim().is_empty());
-        let best = best.or_else(|| blocks.iter().find(|(s, e)| starts_like_sql(&draft.text[*s..*e]))).copied();
-        if let Some((start, end)) = best {
-            if hides_a_statement(&draft.text[draft.start..start]) || hides_a_statement(&draft.text[end..draft.end]) {
+        let body = |at: usize| &draft.text[blocks[at].0..blocks[at].1];
+        let whole: Vec<usize> = (0..blocks.len()).filter(|&i| !body(i).trim().is_empty() && parses(body(i))).collect();
+        let best = whole.iter().copied().reduce(|kept, next| {
+            // What comes last is the answer, unless it is said to answer something else, or asks for nothing.
+            let between = draft.text[blocks[kept].1..blocks[next].0].to_ascii_lowercase();
+            let other = ASIDES.iter().any(|a| between.contains(a)) || !starts_like_sql(body(next));
+            if other { kept } else { next }
+        });
+        let best = best.or_else(|| (0..blocks.len()).rfind(|&i| starts_like_sql(body(i))));
+        if let Some(best) = best {
+            // The other blocks hold queries of their own, of which a clause on a line of its own is part.
+            let hides = |at: usize| match starts_like_sql(body(at)) && parses(body(at)) {
+                true => begins_a_statement(body(at)),
+                false => hides_a_statement(body(at)),
+            };
+            let mut edge = draft.start;
+            let mut hidden = (0..blocks.len()).any(|i| i != best && hides(i));
+            for &(start, end) in &blocks {
+                hidden |= hides_a_statement(&draft.text[edge.min(start)..start]);
+                edge = end;
+            }
+            if hidden || hides_a_statement(&draft.text[edge..draft.end]) {
                 return;
             }
+            let (start, end) = blocks[best];
             draft.narrow("code-fence", start, end);
             return;
         }
@@ -149,15 +172,31 @@ pub(super) fn starts_like_sql(text: &str) -> bool {
     word.eq_ignore_ascii_case("select") || word.eq_ignore_ascii_case("with")
 }
 
-/// `first\_name`: Markdown escapes that are no SQL.
+/// What is written for a character, and the character.
+const ESCAPES: &[(&str, &str)] = &[
+    ("\\_", "_"),
+    ("\\*", "*"),
+    ("\\>", ">"),
+    ("\\<", "<"),
+    ("\\n", "\n"),
+    ("\\\"", "\""),
+    ("\\'", "''"),
+    ("&gt;", ">"),
+    ("&lt;", "<"),
+    ("&amp;", "&"),
+    ("&quot;", "\""),
+    ("&#34;", "\""),
+    ("&#39;", "'"),
+    ("&#x27;", "'"),
+    ("&apos;", "'"),
+    ("&nbsp;", " "),
+];
+
+/// `first\_name`, `a &gt; b`: escapes of Markdown and HTML that are no SQL.
 pub(super) fn unescape(draft: &mut Draft) {
     let mut edits = Vec::new();
     let text = draft.kept();
-    for (i, pair) in
-        [("\\_", "_"), ("\\*", "*"), ("\\>", ">"), ("\\<", "<"), ("\\n", "\n"), ("\\\"", "\""), ("\\'", "''")]
-            .iter()
-            .flat_map(|(from, to)| text.match_indices(from).map(move |(i, _)| (i, (from, to))))
-    {
+    for (i, pair) in ESCAPES.iter().flat_map(|(from, to)| text.match_indices(from).map(move |(i, _)| (i, (from, to)))) {
         let at = draft.start + i;
         edits.push(Edit { span: Span::new(at, at + pair.0.len()), text: (*pair.1).to_string() });
     }

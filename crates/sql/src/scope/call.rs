@@ -67,6 +67,9 @@ impl<'a> Resolver<'a> {
         let aggregate = !window && known.is_some_and(|f| aggregates(f, &lower, count));
         let place = call.name.span();
         let index = self.facts.calls.len();
+        if aggregate && distinct && count > 1 {
+            self.feature(Feature::DistinctOfSeveral, place);
+        }
         self.facts.calls.push(Call {
             lower: lower.clone(),
             name: &call.name,

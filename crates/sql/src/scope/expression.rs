@@ -225,7 +225,7 @@ impl<'a> Resolver<'a> {
             Expr::ILike { .. } => Feature::ILike,
             Expr::SimilarTo { .. } => Feature::SimilarTo,
             Expr::RLike { .. } => Feature::RLike,
-            Expr::AnyOp { .. } | Expr::AllOp { .. } => Feature::AnyAll,
+            Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::Like { any: true, .. } => Feature::AnyAll,
             Expr::Extract { .. } => Feature::Extract,
             Expr::Convert { data_type: Some(_), target_before_value: true, .. } => Feature::ConvertTypeFirst,
             Expr::Convert { data_type: Some(_), .. } => Feature::Convert,

@@ -119,6 +119,9 @@ impl<'a> Resolver<'a> {
                 }
                 let mut left = self.body(left, parent);
                 let place = right.span();
+                if *op == SetOperator::Minus {
+                    self.feature(Feature::Minus, place);
+                }
                 let takes_away = usize::from(matches!(op, SetOperator::Except | SetOperator::Minus));
                 self.negated += takes_away;
                 let right = self.body(right, parent);

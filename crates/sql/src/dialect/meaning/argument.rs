@@ -67,6 +67,13 @@ pub(super) fn as_call(text: &str) -> Option<(&str, Vec<&str>)> {
     Some((name, arguments.collect()))
 }
 
+/// A value that stands beside an operator: in parentheses unless it is a name, a literal or a call.
+pub(crate) fn operand(text: &str) -> String {
+    let text = text.trim();
+    let word = text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+    if word || quoted(text).is_some() || as_call(text).is_some() { text.to_string() } else { format!("({text})") }
+}
+
 /// What is added up outside of parentheses and quotes, each with its sign.
 pub(super) fn terms(text: &str) -> Vec<(char, &str)> {
     let mut signs: Vec<(usize, char)> = outside(text).filter(|&(at, c)| at > 0 && matches!(c, '+' | '-')).collect();

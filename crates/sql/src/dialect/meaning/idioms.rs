@@ -1,6 +1,6 @@
 //! What is said with several calls, or with words of its own, and fits no form.
 
-use super::argument::{as_call, quoted};
+use super::argument::{as_call, operand, quoted};
 use crate::dialect::Dialect;
 use crate::dialect::date_format::{Style, read};
 use crate::dialect::phrase::{Phrase, Said, number};
@@ -57,6 +57,63 @@ pub(super) fn of_sqlite(name: &str, arguments: &[&str], dialect: &Dialect) -> Op
         (_, Some(format)) => Said::new(Phrase::Format, &[&date, format]),
         _ => Said::new(Phrase::ToTimestamp, &[&date]),
     })
+}
+
+/// `CONCAT_WS(', ', a, b)`: each text that is not NULL with the separator before it, and the first of these taken away.
+pub(super) fn of_separated(name: &str, arguments: &[&str], dialect: &Dialect) -> Option<Said> {
+    let (separator, texts) = arguments.split_first().filter(|(_, texts)| !texts.is_empty())?;
+    (name == "concat_ws" && dialect.concat.pipes).then_some(())?;
+    let length = quoted(separator)?.chars().count();
+    let parts: Vec<String> =
+        texts.iter().map(|text| format!("COALESCE({separator} || {}, '')", operand(text))).collect();
+    Some(Said::new(Phrase::Already, &[&format!("SUBSTR({}, {})", parts.join(" || "), length + 1)]))
+}
+
+/// `DECODE`, `FIELD`, `CHOOSE` and `ELT` as a CASE.
+pub(super) fn of_choices(name: &str, arguments: &[&str]) -> Option<Said> {
+    let (value, rest) = arguments.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let numbered = |pairs: Vec<(String, String)>, other: &str| {
+        let whens: String = pairs.iter().map(|(when, then)| format!(" WHEN {when} THEN {then}")).collect();
+        Some(Said::new(Phrase::Already, &[&format!("CASE {value}{whens}{other} END")]))
+    };
+    let from_one =
+        |texts: &[&str]| (1..).map(|n: usize| n.to_string()).zip(texts.iter().map(|t| t.to_string())).collect();
+    match name {
+        "decode" if rest.len() > 1 => {
+            let (pairs, other) = rest.as_chunks::<2>();
+            // NULL is equal to NULL in DECODE alone: only what cannot be NULL is compared.
+            let plain = |[when, _]: &[&str; 2]| quoted(when).is_some() || when.parse::<f64>().is_ok();
+            pairs.iter().all(plain).then_some(())?;
+            let other = other.first().map_or(String::new(), |other| format!(" ELSE {other}"));
+            numbered(pairs.iter().map(|[when, then]| (when.to_string(), then.to_string())).collect(), &other)
+        }
+        "field" => {
+            let places: Vec<(String, String)> = from_one(rest);
+            numbered(places.into_iter().map(|(place, text)| (text, place)).collect(), " ELSE 0")
+        }
+        "choose" | "elt" => numbered(from_one(rest), ""),
+        _ => None,
+    }
+}
+
+/// Calls that mean a phrase only with certain numbers or formats among their arguments.
+pub(super) fn of_few(name: &str, arguments: &[&str], dialect: &Dialect) -> Option<Said> {
+    match (name, arguments) {
+        ("split_part" | "substring_index", [text, separator, "1"]) => {
+            Some(Said::new(Phrase::Before, &[text, separator]))
+        }
+        ("truncate", [value, digits]) => {
+            let power = 10i64.checked_pow(u32::try_from(number(digits)?).ok().filter(|digits| *digits <= 6)?)?;
+            Some(Said::new(Phrase::CutNumber, &[value, digits, &format!("{power}.0")]))
+        }
+        ("from_unixtime", [seconds, format]) => {
+            let text = quoted(format)?;
+            let format = if text.contains('%') { read(Style::MySql, text) } else { read(Style::Java, text) }?;
+            let (moment, _) = Said::new(Phrase::FromUnix, &[seconds]).in_words_of(dialect)?;
+            format.contains('%').then(|| Said::new(Phrase::Format, &[&moment, &format]))
+        }
+        _ => None,
+    }
 }
 
 /// What SQL Server cannot say otherwise: a date cut back to its unit is so many units after day 0, and seconds since 1970 are

@@ -4,7 +4,7 @@ use sqlparser::ast::Expr;
 
 use crate::finding::{Applicability, Finding, Severity};
 use crate::mend;
-use crate::rules::shape::aggregate_fixes;
+use crate::rules::shape::{aggregate_fixes, window_fixes};
 use crate::rules::{Rule, Subject};
 use crate::scope::{Clause, Meaning, place};
 
@@ -46,6 +46,8 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         .advise(format!("The alias {name} is not visible in {clause}: {rest}."));
         if aggregate && mend::worth_mending(subject, out) {
             finding.fixes.extend(aggregate_fixes::for_alias(reference, item, subject));
+        } else if window && reference.clause == Clause::Where && mend::worth_mending(subject, out) {
+            finding.fixes.extend(window_fixes::from_where(reference.block, subject));
         } else if let Some(text) = repeated.filter(|_| mend::worth_mending(subject, out)) {
             let why = format!("`{name}` stands for that expression, which every clause can compute");
             let span = subject.query.span(reference.place);

@@ -1,6 +1,6 @@
 #![doc = include_str!("reserved_word.md")]
 
-use crate::broken::is_explained;
+use crate::broken::{is_a_name, is_explained, is_misplaced};
 use crate::finding::{Applicability, Finding, Severity, Span};
 use crate::mend;
 use crate::query::Failure;
@@ -17,6 +17,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let own = dialect.system_tables.iter().any(|t| t.eq_ignore_ascii_case(&name.value));
         if dialect.reserved.contains(&name.value) && !own && !is_bare_function(name, subject) {
             let span = subject.query.span(name.span);
+            if is_misplaced(subject, name) {
+                if !is_explained(out) {
+                    out.push(misplaced(subject, span, &name.value));
+                }
+                continue;
+            }
             let mut finding = finding(subject, span, &name.value);
             if is_cut_off(subject, span, &name.value) {
                 finding.fixes.clear();
@@ -49,11 +55,14 @@ fn is_cut_off(subject: &Subject<'_>, span: Span, word: &str) -> bool {
     source[span.end..].trim().is_empty() && !named && !is_a_name(subject, word)
 }
 
-fn is_a_name(subject: &Subject<'_>, word: &str) -> bool {
-    subject
-        .context
-        .schema
-        .is_some_and(|s| s.tables().iter().any(|t| t.name.eq_ignore_ascii_case(word) || t.column(word).is_some()))
+/// A word that a query is made of and that nothing is called by: what is wrong is not that it has no quotes.
+fn misplaced(subject: &Subject<'_>, span: Span, word: &str) -> Finding {
+    let message = format!("`{word}` stands where a name or a value should");
+    Finding::new(RULE.code, Severity::Error, span, word, message)
+        .advise(format!(
+            "{word} is out of place: something before it is missing or in the wrong order. Write the query again in {} syntax.",
+            subject.context.dialect.name
+        ))
 }
 
 fn finding(subject: &Subject<'_>, span: Span, word: &str) -> Finding {

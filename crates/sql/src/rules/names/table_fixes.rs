@@ -45,8 +45,7 @@ pub(super) fn unjoined_tables(
     };
     // A key that is compared with it says which table it is.
     let pointed = wanted.and_then(|alias| pointed_at(alias, block, subject)).map(|pointed| pointed.table);
-    let may_be = |t: &Table| pointed.is_none_or(|table| std::ptr::eq(table, t));
-    for table in schema.tables().iter().filter(|t| !present(t) && may_be(t)) {
+    for table in schema.tables().iter().filter(|t| !present(t)) {
         let named = wanted.is_some_and(|w| table.name.eq_ignore_ascii_case(w));
         let exact = table.columns.iter().find(|c| is_nearly(name, &c.name, 0.98));
         // `order_status` is the `status` of `orders`.
@@ -96,7 +95,8 @@ pub(super) fn unjoined_tables(
                 + (2 + joined.doubt + 2 * missing_siblings)
                     .saturating_sub(2 * usize::from(asked) + 4 * usize::from(named) + 3 * ties + 3 * together)
                 + 4 * loose
-                + 9 * usize::from(wanted.is_some() && outside(table));
+                + 9 * usize::from(wanted.is_some() && outside(table))
+                + 3 * usize::from(pointed.is_some_and(|t| !std::ptr::eq(t, table)));
             let sure = !joined.inferred && !joined.multiplies && !joined.rivals && !joined.clashes;
             if let Some(fix) = among {
                 // Figures about all rows would change with a join that multiplies them; counts in groups are often counts of

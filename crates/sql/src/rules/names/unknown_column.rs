@@ -4,6 +4,7 @@ use crate::dialect::NameCase;
 use crate::finding::{Finding, Severity};
 use crate::near::nearest;
 use crate::rules::names::{column_fixes, is_bare_function, wrong_quotes};
+use crate::rules::portable::function_of_another_dialect::is_present_moment;
 use crate::rules::{Rule, Subject};
 use crate::schema::Table;
 use crate::scope::{Meaning, Reference, Source, SourceId};
@@ -18,7 +19,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for reference in &subject.facts.references {
         let owner = match reference.meaning {
             Meaning::NotInSource(source) => Some(source),
-            Meaning::Nowhere if is_bare_function(reference.name, subject) => continue,
+            Meaning::Nowhere if is_bare_function(reference.name, subject) || is_present_moment(reference) => continue,
             Meaning::Nowhere if !wrong_quotes::is_text(reference, subject) => None,
             _ => continue,
         };

@@ -2,11 +2,14 @@
 
 use sqlparser::ast::FunctionArguments;
 
+use crate::dialect::meaning::is_meant;
 use crate::dialect::{DIALECTS, Dialect, ErrorType};
 use crate::finding::{Applicability, Finding, Fix, Severity};
 use crate::mend;
-use crate::near::nearest;
+use crate::near::{is_slip, nearest};
 use crate::rules::names::meant;
+use crate::rules::portable::function_of_another_dialect::with_days;
+use crate::rules::portable::moments::is_present;
 use crate::rules::portable::rephrase::{rephrase, say_otherwise};
 use crate::rules::{Rule, Subject};
 use crate::scope::Call;
@@ -60,7 +63,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         ));
         if few && mend::worth_mending(subject, out) {
             finding.fixes.extend(rephrase(call, subject));
+            if is_present(name) {
+                finding.span = with_days(finding.span, &finding.fixes);
+            }
             finding.fixes.extend(column_of_alias(call, subject));
+            // A name that means something, and cannot be said here, is not misspelled.
+            finding.fixes.extend(misspelt(call, subject).filter(|_| !is_meant(name)));
         }
         out.push(finding);
     }
@@ -81,6 +89,19 @@ fn column_of_alias(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     Some(mend::replace(whole, format!("{called}.{column}"), Applicability::Likely, why))
 }
 
+/// The one function of the dialect whose name is a letter away.
+fn misspelt(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
+    (call.lower.len() > 3).then_some(())?;
+    let dialect = subject.context.dialect;
+    let mut near = dialect.functions.names().filter(|name| is_slip(&call.lower, name));
+    let only = near.next().filter(|_| near.next().is_none())?;
+    let span = subject.query.span(call.place);
+    let shouted = subject.query.text(span).chars().all(|c| !c.is_lowercase());
+    let text = if shouted { only.to_uppercase() } else { only.to_string() };
+    let why = format!("`{only}` is the only function of {} that is a letter away", dialect.name);
+    Some(mend::replace(span, text, Applicability::Likely, why))
+}
+
 /// A word that leaves room for functions of the database's own.
 fn itself(dialect: &Dialect) -> &'static str {
     if dialect.user_functions { " itself" } else { "" }
@@ -91,8 +112,22 @@ fn is_refused(call: &Call<'_>, subject: &Subject<'_>) -> bool {
     let named =
         subject.refusal.filter(|r| r.error_type == ErrorType::FunctionNotFound).and_then(|r| r.name("function"));
     let bare = named.map(|n| n.split('(').next().unwrap_or(n).trim_matches(['`', '"', '\'', ' ']));
-    bare.is_some_and(|n| n.rsplit('.').next().unwrap_or(n).eq_ignore_ascii_case(&call.lower))
+    let bare = bare.map(|n| n.rsplit('.').next().unwrap_or(n));
+    // A database that lacks one of the late ones is too old for all of them.
+    bare.is_some_and(|n| n.eq_ignore_ascii_case(&call.lower) || is_newer(n, subject) && is_newer(&call.lower, subject))
         && !is_unknown(call, subject)
+}
+
+/// Whether a function came late to the dialect.
+fn is_newer(name: &str, subject: &Subject<'_>) -> bool {
+    subject.context.dialect.newer.iter().any(|newer| newer.eq_ignore_ascii_case(name))
+}
+
+/// The first function that came late in words that older databases have as well.
+pub(crate) fn plainer(subject: &Subject<'_>) -> Option<Fix> {
+    let own = |call: &&Call<'_>| !subject.context.schema.is_some_and(|s| s.has_function(&call.lower));
+    let newer = subject.facts.calls.iter().filter(|call| is_newer(&call.lower, subject)).filter(own);
+    newer.filter_map(|call| say_otherwise(call, subject)).next()
 }
 
 /// Whether neither the dialect, nor the schema, nor the policy knows the function.

@@ -23,7 +23,10 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     // What parses is a name in pieces only where it calls what nobody knows.
     let made_up = |c: &Call<'_>| is_unknown(c, subject) && known_elsewhere(c, subject).is_empty();
     let calls: Vec<usize> = subject.facts.calls.iter().filter(|c| made_up(c)).map(|c| start(c, subject)).collect();
-    if parses && calls.is_empty() {
+    // Nor can a reserved word be a name, so that one which begins such a name is its first piece.
+    let reserved = subject.facts.plain_names.iter().filter(|n| subject.context.dialect.reserved.contains(&n.value));
+    let pieces: Vec<usize> = reserved.map(|n| subject.query.span(n.span).start).collect();
+    if parses && calls.is_empty() && pieces.is_empty() {
         return;
     }
     let code = code_only(&subject.query.source);
@@ -43,12 +46,13 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             found.push((span, name));
         }
     }
-    for name in names.into_iter().filter(|_| !parses) {
+    for name in names {
         for (start, _) in code.match_indices(&name.to_ascii_lowercase()) {
             let span = Span::new(start, start + name.len());
             let whole = |c: Option<char>| c.is_none_or(|c| !(c.is_alphanumeric() || c == '_'));
             let alone = whole(code[..start].chars().next_back()) && whole(code[span.end..].chars().next());
-            if alone && !found.iter().any(|(f, _)| f.start < span.end && span.start < f.end) {
+            let broken = !parses || pieces.contains(&start);
+            if broken && alone && !found.iter().any(|(f, _)| f.start < span.end && span.start < f.end) {
                 found.push((span, name));
             }
         }

@@ -1,27 +1,37 @@
 //! A call said in the words of the dialect.
 
+use sqlparser::ast::FunctionArguments;
 use sqlparser::tokenizer::Token;
 
 use crate::dialect::meaning::{interval, is_contested, is_of_another, meaning, negative, part};
-use crate::dialect::phrase::{STANDARD, Said};
-use crate::dialect::{Feature, Part, Phrase, Unit};
+use crate::dialect::phrase::{STANDARD, Said, number};
+use crate::dialect::{Part, Phrase, Unit};
 use crate::finding::{Applicability, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
+use crate::rules::portable::moments::{
+    compared_part, compares, is_number, is_subtracted, is_timed, kind, meets_numbers, present,
+};
 use crate::rules::portable::respell::operand_start;
 use crate::schema::Type;
-use crate::scope::{Call, Meaning};
+use crate::scope::Call;
 
 /// The fix of a call whose meaning is known and which the dialect can say.
 pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
     if !mend::worth_mending(subject, &[]) {
         return None;
     }
-    let (whole, arguments) = with_arguments(call, subject)?;
+    let (whole, spans) = mend::call(subject, subject.query.span(call.place))?;
+    let spans: Vec<Span> = spans.into_iter().map(|span| trimmed(span, subject)).collect();
     let dialect = subject.context.dialect;
-    let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let texts: Vec<&str> = spans.iter().map(|span| subject.query.text(*span)).collect();
     let mut said = meaning(&call.lower, &texts, dialect)?;
-    let kind = said.arguments.first().map_or(Type::Any, |first| kind_of(first, call, subject));
+    let place_of = |text: &String| spans.iter().copied().find(|span| subject.query.text(*span) == text);
+    let first = said.arguments.first().and_then(place_of);
+    let kind = first.map_or(Type::Any, |first| kind(first, subject));
+    if said.arguments.iter().take(said.phrase.dates()).filter_map(place_of).any(|date| is_number(date, subject)) {
+        return None;
+    }
     match said.phrase {
         // Seconds are numbers, and what is written out as a date is none.
         Phrase::FromUnix if !matches!(kind, Type::Any | Type::Integer | Type::Number) => {
@@ -30,57 +40,44 @@ pub(crate) fn rephrase(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
         Phrase::FromUnix if said.arguments.first().is_some_and(|first| first.starts_with('\'')) => {
             said.phrase = Phrase::ToTimestamp
         }
-        Phrase::Format if kind.is_numeric() => return None,
+        Phrase::Format => {
+            if let Some(part) = said.arguments.get(1).and_then(|format| compared_part(format, whole, subject)) {
+                said = Said::new(Phrase::Part(part), &[said.arguments.first()?]);
+            }
+        }
         _ => {}
     }
-    said.timed = kind == Type::Timestamp;
+    said.timed = first.is_some_and(|first| is_timed(first, subject));
     // A text is made a date where the dialect would take it for anything else.
     if kind == Type::Text && dialect.strict_types && said.phrase.dates() > 0 {
         said.arguments[0] = format!("CAST({} AS TIMESTAMP)", said.arguments[0]);
     }
     // What stands behind a call belongs to it: OVER, FILTER, WITHIN GROUP. DISTINCT is the argument's.
-    let aggregate = matches!(said.phrase, Phrase::CountIf | Phrase::Deviation | Phrase::JoinTexts);
+    let aggregate = matches!(
+        said.phrase,
+        Phrase::CountIf
+            | Phrase::JoinTexts
+            | Phrase::Deviation
+            | Phrase::DeviationOfAll
+            | Phrase::Variance
+            | Phrase::VarianceOfAll
+    );
     if aggregate
-        && (call.window || call.distinct || call.node.is_some_and(|n| n.filter.is_some() || !n.within_group.is_empty()))
+        && (call.window
+            || call.distinct
+            || has_clauses(call)
+            || call.node.is_some_and(|n| n.filter.is_some() || !n.within_group.is_empty()))
     {
         return None;
     }
-    if said.phrase.gives_date() && is_subtracted(whole, subject) {
-        return None;
+    if said.phrase.gives_date() && (is_subtracted(whole, subject) || meets_numbers(whole, subject)) {
+        // SQL Server counts days from the present moment.
+        return (call.lower == "getdate").then(|| present(whole, subject)).flatten();
     }
     let (text, template) = said.in_words_of(dialect)?;
     (text != subject.query.text(whole)).then_some(())?;
     let why = format!("{} says {} as `{template}`", dialect.name, call.lower.to_uppercase());
     Some(mend::replace(whole, text, Applicability::Likely, why))
-}
-
-/// Whether a date is a side of a minus or a plus where dates are text: what comes out is neither the time between them nor a date.
-pub(super) fn is_subtracted(date: Span, subject: &Subject<'_>) -> bool {
-    if !subject.context.dialect.lacks.contains(&Feature::Interval) {
-        return false;
-    }
-    let words = mend::words(subject);
-    let counts = |token: &Token| matches!(token, Token::Minus | Token::Plus);
-    let before = words.iter().rev().find(|(span, _)| span.end <= date.start);
-    let mut behind = words.iter().skip_while(|(span, _)| span.start < date.end);
-    let added = behind.next().is_some_and(|(_, token)| counts(token));
-    let moved = behind
-        .next()
-        .is_some_and(|(_, token)| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("interval")));
-    before.is_some_and(|(_, token)| counts(token)) || added && !moved
-}
-
-/// What kind of value a text is that is nothing but a column; any where it is more.
-fn kind_of(text: &str, call: &Call<'_>, subject: &Subject<'_>) -> Type {
-    let facts = subject.facts;
-    let column = facts
-        .references
-        .iter()
-        .find(|r| Some(r.block) == call.block && subject.query.text(subject.query.span(r.place)) == text);
-    match column.map(|r| &r.meaning) {
-        Some(Meaning::Column(source, index)) => facts.sources[*source].column_type(*index),
-        _ => Type::Any,
-    }
 }
 
 /// Whether a call has the form that another dialect gives it, by a name that this one has as well.
@@ -94,10 +91,50 @@ pub(crate) fn is_foreign_form(call: &Call<'_>, subject: &Subject<'_>) -> bool {
         })
 }
 
+/// A place without the white space around what stands in it.
+fn trimmed(span: Span, subject: &Subject<'_>) -> Span {
+    let text = subject.query.text(span);
+    let start = span.start + text.len() - text.trim_start().len();
+    Span::new(start, start + text.trim().len())
+}
+
+/// Whether more than arguments stands in a call's parentheses: ORDER BY, SEPARATOR.
+fn has_clauses(call: &Call<'_>) -> bool {
+    call.node.is_some_and(|node| matches!(&node.args, FunctionArguments::List(list) if !list.clauses.is_empty()))
+}
+
 /// The whole of a call and its arguments as they are written.
 fn with_arguments(call: &Call<'_>, subject: &Subject<'_>) -> Option<(Span, Vec<String>)> {
     let (whole, spans) = mend::call(subject, subject.query.span(call.place))?;
     Some((whole, spans.iter().map(|span| subject.query.text(*span).trim().to_string()).collect()))
+}
+
+/// `COUNT(DISTINCT a, b)` and `STRING_AGG(DISTINCT x, ',')` where DISTINCT takes one argument.
+pub(crate) fn distinct_of_several(name: Span, subject: &Subject<'_>) -> Option<Fix> {
+    let (whole, spans) = mend::call(subject, name)?;
+    let texts: Vec<&str> = spans.iter().map(|span| subject.query.text(*span).trim()).collect();
+    let (first, rest) = texts.split_first()?;
+    let first = first.get(8..).filter(|_| first[..8].eq_ignore_ascii_case("distinct"))?.trim();
+    let dialect = subject.context.dialect;
+    let (text, why) = match subject.query.text(name).to_ascii_lowercase().as_str() {
+        "count" => {
+            let values: Vec<&str> = std::iter::once(first).chain(rest.iter().copied()).collect();
+            let said = |value: &&str| Some(Said::new(Phrase::Written, &[value]).in_words_of(dialect)?.0);
+            let written: Option<Vec<String>> = values.iter().map(said).collect();
+            let known: Vec<String> = values.iter().map(|value| format!("({value}) IS NOT NULL")).collect();
+            let text = written.filter(|_| dialect.concat.pipes)?.join(" || ',' || ");
+            let text = format!("COUNT(DISTINCT CASE WHEN {} THEN {text} END)", known.join(" AND "));
+            (text, "rows that differ in any of the values, and have all of them, are counted as texts that differ")
+        }
+        "group_concat" | "string_agg" | "listagg" => {
+            let [separator] = rest else { return None };
+            let (text, template) = Said::new(Phrase::JoinDistinct, &[first, separator]).in_words_of(dialect)?;
+            (*separator == "','" || template.ends_with("y)")).then_some(())?;
+            (text, "the separator is the one that it has anyway")
+        }
+        _ => return None,
+    };
+    Some(mend::replace(whole, text, Applicability::Likely, why))
 }
 
 /// The fix of a call that the dialect has and this database lacks: another spelling of the dialect, or what every one has.
@@ -105,9 +142,13 @@ pub(crate) fn say_otherwise(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fi
     if !mend::worth_mending(subject, &[]) {
         return None;
     }
+    let dialect = subject.context.dialect;
+    // An order within an aggregate is as late as the functions that this is about.
+    if call.distinct || has_clauses(call) {
+        return None;
+    }
     let (whole, arguments) = with_arguments(call, subject)?;
     let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let dialect = subject.context.dialect;
     let said = meaning(&call.lower, &texts, dialect)?;
     let calls_it = |text: &str| text.to_ascii_lowercase().starts_with(&format!("{}(", call.lower));
     let (text, template) = said.in_words_of(dialect).filter(|(text, _)| !calls_it(text)).or_else(|| {
@@ -127,6 +168,11 @@ pub(crate) fn extract(subject: &Subject<'_>, start: usize) -> Option<Fix> {
     let [argument] = arguments.as_slice() else { return None };
     let text = subject.query.text(*argument).trim();
     let from = text.to_ascii_uppercase().find(" FROM ")?;
+    let of = trimmed(*argument, subject);
+    let of = trimmed(Span::new(of.start + from + 6, of.end), subject);
+    if is_number(of, subject) {
+        return None;
+    }
     let said = part(Part::from_word(text[..from].trim())?, text[from + 6..].trim())?;
     let (words, template) = said.in_words_of(subject.context.dialect)?;
     let why = format!("{} says it as `{template}`", subject.context.dialect.name);
@@ -141,7 +187,18 @@ pub(crate) fn moved_by_interval(subject: &Subject<'_>, near: Span) -> Option<Fix
     })?;
     let end = interval_end(&words, at)?;
     let (count, unit) = interval(subject.query.text(words[at].0.join(words[end].0)))?;
-    let operator = at.checked_sub(1)?;
+    let mut operator = at.checked_sub(1)?;
+    if compares(&words[operator].1) {
+        return longer_than(&words, operator, words[end].0, (&count, unit), subject);
+    }
+    let mut count = count;
+    // `n * INTERVAL '1 minute'`
+    if words[operator].1 == Token::Mul {
+        let first = operand_start(&words, operator.checked_sub(1)?, subject)?;
+        let times = subject.query.text(words[first].0.join(words[operator - 1].0));
+        count = if count == "1" { times.to_string() } else { format!("({times}) * ({count})") };
+        operator = first.checked_sub(1)?;
+    }
     let count = match words[operator].1 {
         Token::Plus => count,
         Token::Minus => negative(&count),
@@ -162,16 +219,55 @@ pub(crate) fn moved_by_interval(subject: &Subject<'_>, near: Span) -> Option<Fix
     let scaled = words.get(end + 1).is_some_and(|(_, token)| matches!(token, Token::Mul | Token::Div | Token::Mod));
     (!scaled).then_some(())?;
     let inside = words[start].0.join(words[operator - 1].0);
-    let timed = subject.facts.references.iter().any(|r| {
-        let at = subject.query.span(r.place);
-        let moment =
-            matches!(r.meaning, Meaning::Column(s, i) if subject.facts.sources[s].column_type(i) == Type::Timestamp);
-        moment && inside.start <= at.start && at.end <= inside.end
-    });
+    let all = words[start].0.join(words[end].0);
+    if is_number(inside, subject) || meets_numbers(all, subject) {
+        return None;
+    }
+    let timed = is_timed(inside, subject);
     let said = Said { timed, ..Said::new(Phrase::Plus(unit), &[date, &count]) };
     let (text, template) = said.in_words_of(dialect)?;
     let why = format!("{} moves a date as `{template}`", dialect.name);
-    Some(mend::replace(words[start].0.join(words[end].0), text, Applicability::Likely, why))
+    Some(mend::replace(all, text, Applicability::Likely, why))
+}
+
+/// `a - b > INTERVAL '6 hours'` compares seconds; the unit must be as long at all times.
+fn longer_than(
+    words: &[(Span, Token)],
+    operator: usize,
+    end: Span,
+    (count, unit): (&str, Unit),
+    subject: &Subject<'_>,
+) -> Option<Fix> {
+    let length = match unit {
+        Unit::Second => 1,
+        Unit::Minute => 60,
+        Unit::Hour => 3_600,
+        Unit::Day => 86_400,
+        Unit::Week => 604_800,
+        Unit::Each | Unit::Month | Unit::Quarter | Unit::Year => return None,
+    };
+    let seconds = number(count)?.checked_mul(length)?;
+    // `(a - b) > INTERVAL …` is the same.
+    let whole = operand_start(words, operator.checked_sub(1)?, subject)?;
+    let in_parentheses = words[whole].1 == Token::LParen;
+    let last = operator - 1 - usize::from(in_parentheses);
+    let earlier = if in_parentheses { operand_start(words, last, subject)? } else { whole };
+    let minus = earlier.checked_sub(1).filter(|&minus| words[minus].1 == Token::Minus)?;
+    let later = operand_start(words, minus.checked_sub(1)?, subject)?;
+    let begin = if in_parentheses { whole } else { later };
+    (!in_parentheses || later == whole + 1).then_some(())?;
+    let before = begin.checked_sub(1).map(|before| &words[before].1);
+    let part_of_more = before.is_some_and(|token| {
+        matches!(token, Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod | Token::StringConcat)
+    });
+    let (first, second) = (words[later].0.join(words[minus - 1].0), words[earlier].0.join(words[last].0));
+    (!part_of_more && !is_number(first, subject) && !is_number(second, subject)).then_some(())?;
+    let dialect = subject.context.dialect;
+    let said = Said::new(Phrase::Elapsed, &[subject.query.text(first), subject.query.text(second)]);
+    let (text, template) = said.in_words_of(dialect)?;
+    let text = format!("{text} {} {seconds}", subject.query.text(words[operator].0));
+    let why = format!("{} tells the seconds between two moments as `{template}`", dialect.name);
+    Some(mend::replace(words[begin].0.join(end), text, Applicability::Likely, why))
 }
 
 /// The last word of an INTERVAL: its unit, or its text if that has the unit in it.

@@ -10,7 +10,10 @@ use crate::dialect::{IntervalSyntax, Phrase, Unit};
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend;
 use crate::rules::Subject;
-use crate::rules::portable::rephrase::{conversion, interval_end, is_subtracted};
+use crate::rules::portable::moments::{is_subtracted, kind};
+use crate::rules::portable::rephrase::{conversion, interval_end};
+use crate::rules::types;
+use crate::schema::Type;
 
 /// `x::type` is `CAST(x AS type)`, or what the dialect says for that type. The span is that of `x`.
 pub(super) fn double_colon(operand: Span, subject: &Subject<'_>) -> Option<Fix> {
@@ -40,12 +43,63 @@ pub(super) fn double_colon(operand: Span, subject: &Subject<'_>) -> Option<Fix> 
     let value = subject.query.text(words[start].0.join(words[colon - 1].0));
     let phrase = conversion(&name);
     if phrase.is_some_and(Phrase::gives_date) && is_subtracted(span, subject) {
-        return None;
+        return days_between(span, value, subject);
     }
-    let said = phrase.and_then(|p| Said::new(p, &[value]).in_words_of(subject.context.dialect));
+    let dialect = subject.context.dialect;
+    // A span of time is converted nowhere else.
+    if name.eq_ignore_ascii_case("interval") && words[colon - 1].0 == words[start].0 && value.starts_with('\'') {
+        let why = "it is the same span of time as a literal";
+        return Some(mend::replace(span, format!("INTERVAL {value}"), Applicability::Safe, why));
+    }
+    let exact = exact_conversion(&name, kind(words[start].0.join(words[colon - 1].0), subject), value);
+    let said = exact.and_then(|said| said.in_words_of(dialect));
+    let said = said.or_else(|| phrase.and_then(|p| Said::new(p, &[value]).in_words_of(dialect)));
     let text = said.map_or_else(|| format!("CAST({value} AS {name})"), |(text, _)| text);
     let why = format!("`x::{name}` converts a value to another type, which the dialect says in its own words");
     Some(mend::replace(span, text, Applicability::Likely, why))
+}
+
+/// The days between two dates, one of which is a value with `::date` behind it.
+fn days_between(cast: Span, value: &str, subject: &Subject<'_>) -> Option<Fix> {
+    let days = subject.facts.operations.iter().filter(|o| *o.operator == BinaryOperator::Minus);
+    let (left, right) = days
+        .filter(|o| o.left.kind == Type::Date && o.right.kind == Type::Date)
+        .map(|o| (types::span_of(subject.query, o.left_node), types::span_of(subject.query, o.right_node)))
+        .find(|(left, right)| left.start == cast.start || right.start == cast.start)?;
+    // The parser's place of a cast may be that of its value alone.
+    let text = |side: Span| if side.start == cast.start { value } else { subject.query.text(side) };
+    let dialect = subject.context.dialect;
+    let said = Said::new(Phrase::Between(Unit::Day), &[text(left), text(right)]);
+    let (text, template) = said.in_words_of(dialect)?;
+    let why = format!("{} counts the days between two dates as `{template}`", dialect.name);
+    Some(mend::replace(left.join(right).join(cast), text, Applicability::Likely, why))
+}
+
+/// What `::` does that CAST does not do everywhere: round a number, and cut a text.
+fn exact_conversion(type_name: &str, from: Type, value: &str) -> Option<Said> {
+    let lower = type_name.to_ascii_lowercase();
+    let (word, sizes) = lower.split_once('(').unwrap_or((&lower, ""));
+    let mut sizes = sizes.trim_end_matches(')').split(',').map(|size| number(size.trim()));
+    match word.trim() {
+        // A number of so many digits has none behind the point, one of any has a point even where all are whole.
+        "decimal" | "numeric" => match (sizes.next().flatten(), sizes.next()) {
+            (Some(_), digits) => {
+                let digits = digits.map_or(Some(0), |digits| digits)?.to_string();
+                Some(Said::new(Phrase::RoundedTo, &[value, &digits]))
+            }
+            (None, _) => Some(Said::new(Phrase::ToNumber, &[value])),
+        },
+        "varchar" | "character varying" => {
+            let letters = sizes.next().flatten()?.to_string();
+            Some(Said::new(Phrase::CutText, &[value, &letters]))
+        }
+        _ if Type::from_name(type_name) == Type::Integer
+            && !matches!(from, Type::Integer | Type::Text | Type::Boolean) =>
+        {
+            Some(Said::new(Phrase::Rounded, &[value]))
+        }
+        _ => None,
+    }
 }
 
 /// Where the value that ends at a word begins: a name with its qualifier, a literal, or parentheses with what calls them.

@@ -101,6 +101,9 @@ fn to_having(place: Span, written: Option<String>, block: BlockId, subject: &Sub
     let grouped = subject.facts.blocks[block].grouped;
     let (word, parts) = mend::conditions(subject, block)?;
     let at = parts.iter().position(|p| holds(*p, place))?;
+    if has_loose_column(parts[at], block, subject) {
+        return None;
+    }
     let whole = |c: &&Call<'_>| c.aggregate && holds(parts[at], subject.query.span(c.place));
     let groups_only = subject.facts.calls.iter().filter(whole).all(|c| matches!(c.lower.as_str(), "count" | "sum"))
         && written.is_none();
@@ -126,6 +129,28 @@ fn to_having(place: Span, written: Option<String>, block: BlockId, subject: &Sub
     let having = if has(block, &[Keyword::HAVING], subject) { "AND" } else { "HAVING" };
     let edits = vec![Edit { span: gone, text: String::new() }, insert(end, format!("{group_by} {having} {condition}"))];
     Some(fix(edits, "aggregates are known only when rows are grouped, which HAVING waits for"))
+}
+
+/// Whether a condition compares a column with an aggregate of that very column, `salary > AVG(salary)`: it speaks of single rows, and
+/// in a group there are many.
+fn has_loose_column(part: Span, block: BlockId, subject: &Subject<'_>) -> bool {
+    let facts = subject.facts;
+    if !facts.blocks[block].grouped {
+        return false;
+    }
+    let own = facts.calls.iter().filter(|c| c.aggregate && c.block == Some(block));
+    let calls: Vec<Span> = own.filter_map(|c| mend::call(subject, subject.query.span(c.place)).map(|w| w.0)).collect();
+    let inside = |r: &Reference<'_>| calls.iter().any(|c| holds(*c, subject.query.span(r.place)));
+    let key = |r: &Reference<'_>| {
+        facts.references.iter().any(|k| k.block == block && k.clause == Clause::GroupBy && k.meaning == r.meaning)
+    };
+    let here: Vec<&Reference<'_>> = facts
+        .references
+        .iter()
+        .filter(|r| r.block == block && holds(part, subject.query.span(r.place)))
+        .filter(|r| matches!(r.meaning, Meaning::Column(..)))
+        .collect();
+    here.iter().any(|r| !inside(r) && !key(r) && here.iter().any(|o| inside(o) && o.meaning == r.meaning))
 }
 
 /// `SELECT COUNT(user) … WHERE COUNT(badge) > 5` asks how many users have more than five: they are grouped, and the groups
@@ -172,7 +197,16 @@ fn to_subquery(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
         subject.context.dialect.quoted(&table.name)
     );
     let why = format!("a row is compared with the {} of all of `{}`", call.lower, table.name);
-    Some(mend::replace(whole, text, Applicability::Likely, why))
+    // Where rows are grouped, the extreme of each group may be meant.
+    let grouped = call.block.is_some_and(|b| subject.facts.blocks[b].grouped);
+    let sure = if grouped { Applicability::Suggested } else { Applicability::Likely };
+    let alone = call.block.and_then(|b| mend::conditions(subject, b)).is_some_and(|(_, parts)| parts.contains(&whole));
+    if alone && call.clause == Clause::Where {
+        // `WHERE MAX(salary)` does not say what is compared with it.
+        let text = format!("{} = {text}", subject.query.text(*arguments.first()?).trim());
+        return Some(mend::replace(whole, text, Applicability::Suggested, why));
+    }
+    Some(mend::replace(whole, text, sure, why))
 }
 
 /// The aggregates that stand right inside another one, with their whole extent.

@@ -2,7 +2,7 @@
 
 use crate::finding::{Finding, Severity};
 use crate::mend;
-use crate::rules::shape::aggregate_fixes;
+use crate::rules::shape::{aggregate_fixes, window_fixes};
 use crate::rules::{Rule, Subject};
 use crate::scope::{Clause, Meaning};
 
@@ -70,14 +70,30 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     {
         let (name, clause) = (call.lower.to_uppercase(), call.clause.word());
         let message = format!("{name} OVER (…) cannot be used in {clause}: windows are looked at last");
-        out.push(
+        let mut finding =
             Finding::new("aggregate-in-where", Severity::Error, subject.query.span(call.place), &call.lower, message)
-                .advise(format!("Compute {name} OVER (…) in a subquery, then filter its result outside.")),
-        );
+                .advise(format!("Compute {name} OVER (…) in a subquery, then filter its result outside."));
+        if let Some(block) = call.block.filter(|_| call.clause == Clause::Where && mend::worth_mending(subject, out)) {
+            finding.fixes.extend(window_fixes::from_where(block, subject));
+        }
+        out.push(finding);
     }
     for reference in &facts.references {
         let Meaning::Alias(item) = reference.meaning else { continue };
         let misplaced = matches!(reference.clause, Clause::Where | Clause::On | Clause::GroupBy);
+        if misplaced && window_fixes::item_has_window(reference.block, item, subject) {
+            let (name, clause) = (&reference.name.value, reference.clause.word());
+            let message =
+                format!("`{name}` comes of a window and cannot be used in {clause}: windows are looked at last");
+            let mut finding =
+                Finding::new(RULE.code, Severity::Error, subject.query.span(reference.place), name, message)
+                    .advise(format!("Compute {name} in a subquery, then use it in the query around it."));
+            if reference.clause == Clause::Where && mend::worth_mending(subject, out) {
+                finding.fixes.extend(window_fixes::from_where(reference.block, subject));
+            }
+            out.push(finding);
+            continue;
+        }
         if misplaced && subject.item_aggregates(reference.block, item) {
             let (name, clause) = (&reference.name.value, reference.clause.word());
             let advice = match reference.clause {

@@ -38,6 +38,17 @@ const WORDS: &[&str] = &[
     "WHEN",
 ];
 
+/// Two words written as one.
+const GLUED: &[(&str, &str)] = &[
+    ("GROUPBY", "GROUP BY"),
+    ("ORDERBY", "ORDER BY"),
+    ("GROUP_BY", "GROUP BY"),
+    ("ORDER_BY", "ORDER BY"),
+    ("PARTITIONBY", "PARTITION BY"),
+    ("INNERJOIN", "INNER JOIN"),
+    ("LEFTJOIN", "LEFT JOIN"),
+];
+
 /// How many words are tried.
 const MOST_TRIES: usize = 16;
 
@@ -58,7 +69,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         if known {
             continue;
         }
-        for right in WORDS.iter().filter(|w| is_slip(&word.value.to_ascii_uppercase(), w)) {
+        let upper = word.value.to_ascii_uppercase();
+        let glued = GLUED.iter().find(|(one, _)| *one == upper).map(|(_, two)| two);
+        for right in glued.into_iter().chain(WORDS.iter().filter(|w| is_slip(&upper, w))) {
             let edits = vec![Edit { span: broken.words[at].span, text: (*right).to_string() }];
             tries += 1;
             if tries > MOST_TRIES {

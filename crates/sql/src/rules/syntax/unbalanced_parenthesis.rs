@@ -4,7 +4,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
 use crate::broken::{Broken, Clause, cut, fix, insert, is_explained};
-use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
+use crate::finding::{Applicability, Edit, Finding, Fix, Severity, Span};
 use crate::rules::{Rule, Subject};
 
 /// See the page.
@@ -43,6 +43,19 @@ fn superfluous(subject: &Subject<'_>, broken: &Broken<'_>, at: usize, out: &mut 
         let last = if at_end { end } else { i + 1 };
         broken.words[i..last].iter().map(|w| cut(w.span)).collect()
     };
+    if let Some((span, edits)) = unopened_call(broken, at) {
+        let name = subject.query.text(span);
+        out.push(
+            Finding::new(RULE.code, Severity::Error, span, name, format!("the parenthesis behind {name} is missing"))
+                .advise(format!("Write {name}(…), with a ( behind the name of the function."))
+                .mend(fix(
+                    edits,
+                    Applicability::Likely,
+                    format!("{name} is called, and what it takes ends with the parenthesis"),
+                )),
+        );
+        return;
+    }
     let mut found: Vec<usize> = places.filter(|&i| broken.mends(&edits(i))).collect();
     // A parenthesis right behind another is the likeliest to be one too many.
     let doubled = |i: usize| i > 0 && closes(i - 1);
@@ -63,6 +76,26 @@ fn superfluous(subject: &Subject<'_>, broken: &Broken<'_>, at: usize, out: &mut 
             .advise("There is a ) too many. Each ( has one ).");
     finding.fixes = fixes;
     out.push(finding);
+}
+
+/// `SUMo.total)`: an aggregate that lost its `(` before the `)` that closes nothing.
+fn unopened_call(broken: &Broken<'_>, close: usize) -> Option<(Span, Vec<Edit>)> {
+    const CALLS: [&str; 5] = ["COUNT", "SUM", "AVG", "MIN", "MAX"];
+    // Its one argument: a star, or a column with its table.
+    let argument = |w: &Token| matches!(w, Token::Word(_) | Token::Period | Token::Mul);
+    let start = (0..close).rev().take(4).take_while(|&i| argument(&broken.words[i].token)).last()?;
+    (start..close).find_map(|i| {
+        let Token::Word(word) = &broken.words[i].token else { return None };
+        let name = CALLS.iter().find(|c| word.value.get(..c.len()).is_some_and(|w| w.eq_ignore_ascii_case(c)))?;
+        let rest = &word.value[name.len()..];
+        let qualifies = broken.is(i + 1, &Token::Period);
+        let known = if rest.is_empty() { i + 1 < close && !qualifies } else { qualifies || broken.is_name(rest) };
+        let span = broken.words[i].span;
+        let name = Span::new(span.start, span.start + name.len());
+        let edits = vec![insert(name.end, "(")];
+        (word.quote_style.is_none() && known && !broken.is_name(&word.value) && broken.mends(&edits))
+            .then_some((name, edits))
+    })
 }
 
 /// There are more `(` than `)`.
