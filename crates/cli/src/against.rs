@@ -1,10 +1,11 @@
 //! What a query is held against: a database, a schema file, or nothing but its dialect.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use querymend::Config;
 use querymend::config::ValuesSection;
 use querymend::context::values;
 use querymend_engine::{Answer, open};
@@ -13,8 +14,13 @@ use querymend_sql::{Dialect, Policy, Schema};
 
 use crate::failure::Failure;
 use crate::input;
-use crate::out::Out;
+use crate::out::{Out, counted};
 use crate::render::one_line;
+use crate::setup::{Located, usual_database};
+
+/// What to do where there are no tables.
+pub const NAMING: &str = "name a database with --db, in the variable QUERYMEND_DB or as `database` in querymend.yaml, or a file \
+                          with --schema";
 
 /// How long the values of a database may take to be read: whoever checks a query waits for it.
 const READING: Duration = Duration::from_secs(3);
@@ -22,11 +28,13 @@ const READING: Duration = Duration::from_secs(3);
 /// The options that say it.
 #[derive(Debug, Clone, Args)]
 pub struct Against {
-    /// Database whose tables the names are looked up in: a file, a folder of files, or an address such as postgres://USER@HOST/NAME
-    #[arg(long, value_name = "URL", conflicts_with = "schema")]
-    pub db: Option<String>,
-    /// File that describes the tables: JSON, or CREATE TABLE statements
-    #[arg(long, value_name = "FILE")]
+    #[command(flatten)]
+    pub located: Located,
+    /// Schema in the catalog, or on the server
+    #[arg(long, value_name = "NAME", requires = "db_host", conflicts_with = "db_name")]
+    pub db_schema: Option<String>,
+    /// File that describes the tables, instead of a database: JSON, or CREATE TABLE statements
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["db", "db_host"])]
     pub schema: Option<PathBuf>,
     /// Dialect of the SQL [default: that of the database, else sqlite]
     #[arg(long, value_name = "NAME", value_parser = dialect)]
@@ -44,11 +52,36 @@ pub struct Known {
     pub dialect: &'static Dialect,
     /// The address of the database that the schema was read from, if it was one.
     pub database: Option<String>,
-    /// Whether the values of its text columns are read too.
-    pub values: bool,
+    /// Which values of its text columns are read too.
+    pub values: ValuesSection,
+}
+
+/// Which values may be read of a database: those that the configuration allows, in the time that a person waits.
+pub fn readable(config: &Config, unwanted: bool) -> ValuesSection {
+    let allowed = config.values.clone();
+    ValuesSection { enabled: allowed.enabled && !unwanted, time: allowed.time.min(READING), ..allowed }
 }
 
 impl Known {
+    /// The tables of a database. Its values are read when it is known what may be.
+    pub fn database(address: &str, dialect: Option<&'static Dialect>, values: ValuesSection) -> Result<Self, Failure> {
+        let engine = open(address)?;
+        let schema = wait(engine.schema())?;
+        let dialect = dialect.unwrap_or(engine.dialect());
+        Ok(Self { schema: Some(schema), dialect, database: Some(address.to_string()), values })
+    }
+
+    /// The tables that a file describes.
+    pub fn file(path: &Path, dialect: &'static Dialect) -> Result<Self, Failure> {
+        Ok(Self { schema: Some(input::schema(path, dialect)?), ..Self::nothing(dialect) })
+    }
+
+    /// No tables.
+    pub fn nothing(dialect: &'static Dialect) -> Self {
+        let values = ValuesSection { enabled: false, ..ValuesSection::default() };
+        Self { schema: None, dialect, database: None, values }
+    }
+
     /// With the tables hidden that the policy keeps from being read. Entries that deny nothing here are told.
     pub fn within(self, policy: &Policy, out: &Out) -> Self {
         if let Some(schema) = &self.schema {
@@ -67,12 +100,10 @@ impl Known {
     /// Reads what the text columns hold, so that a value that is nowhere can be told. Without it only less is told, so that
     /// what goes wrong here says nothing.
     fn learn(&self, policy: &Policy) {
-        let (Some(schema), Some(address)) = (&self.schema, self.database.as_deref().filter(|_| self.values)) else {
-            return;
-        };
+        let address = self.database.as_deref().filter(|_| self.values.enabled);
+        let (Some(schema), Some(address)) = (&self.schema, address) else { return };
         let Ok(engine) = open(address) else { return };
-        let settings = ValuesSection { time: READING, ..ValuesSection::default() };
-        let values = wait(Box::pin(async { Ok(values::read(&*engine, schema, policy, &settings).await) }));
+        let values = wait(Box::pin(async { Ok(values::read(&*engine, schema, policy, &self.values).await) }));
         if let Ok(values) = values {
             schema.learn(Arc::new(values));
         }
@@ -93,36 +124,48 @@ pub fn tell_idle(policy: &Policy, schema: &Schema, out: &Out) {
 
 impl Against {
     /// Reads the schema, and says so where it is wanted.
-    pub fn load(&self, out: &Out) -> Result<Known, Failure> {
+    pub fn load(&self, config: &Config, out: &Out) -> Result<Known, Failure> {
         let begun = Instant::now();
-        let known = self.read()?;
+        let known = self.read(config)?;
         if let Some(schema) = &known.schema {
             let took = begun.elapsed().as_millis();
             out.detail(&format!(
-                "read the schema: {} tables in {took} ms; dialect {}",
-                schema.tables().len(),
+                "read the schema: {} in {took} ms; dialect {}",
+                counted(schema.tables().len(), "table"),
                 known.dialect.name
             ));
         }
         Ok(known)
     }
 
-    /// Reads the schema.
-    pub fn read(&self) -> Result<Known, Failure> {
-        if let Some(url) = &self.db {
-            let engine = open(url)?;
-            let schema = wait(engine.schema())?;
-            let dialect = self.dialect.unwrap_or(engine.dialect());
-            return Ok(Known { schema: Some(schema), dialect, database: Some(url.clone()), values: !self.no_values });
+    fn read(&self, config: &Config) -> Result<Known, Failure> {
+        if let Some(address) = self.address(config)? {
+            return Known::database(&address, self.dialect, readable(config, self.no_values));
         }
         let dialect = self.dialect.unwrap_or(&SQLITE);
-        let schema = self.schema.as_deref().map(|path| input::schema(path, dialect)).transpose()?;
-        Ok(Known { schema, dialect, database: None, values: false })
+        match &self.schema {
+            Some(path) => Known::file(path, dialect),
+            None => Ok(Known::nothing(dialect)),
+        }
+    }
+
+    /// The database, if there is one. A file is held to be all that is wanted.
+    fn address(&self, config: &Config) -> Result<Option<String>, Failure> {
+        if self.schema.is_some() {
+            return Ok(None);
+        }
+        let named = self.located.address(self.db_schema.as_deref(), self.dialect)?;
+        Ok(named.or_else(|| usual_database(config)))
     }
 
     /// Whether there is nothing to look names up in.
-    pub fn nothing(&self) -> bool {
-        self.db.is_none() && self.schema.is_none()
+    pub fn nothing(&self, config: &Config) -> Result<bool, Failure> {
+        Ok(self.schema.is_none() && self.address(config)?.is_none())
+    }
+
+    /// Whether options name something to look names up in.
+    pub fn is_named(&self) -> bool {
+        self.schema.is_some() || self.located.db.is_some() || self.located.db_host.is_some()
     }
 }
 

@@ -1,12 +1,12 @@
 //! An answer for people: rows on stdout, and on stderr the SQL, what was mended, and how sure it is.
 
 use querymend::{Answer, Status, Stop};
-use querymend_sql::Dialect;
 use querymend_sql::diff::diff;
+use querymend_sql::{Dialect, Rows};
 
 use crate::commands::check::pretty;
 use crate::failure::{Exit, Failure};
-use crate::out::Out;
+use crate::out::{Out, counted};
 use crate::render::one_line;
 use crate::table;
 
@@ -48,17 +48,21 @@ fn exit(answer: &Answer) -> Exit {
     }
 }
 
-fn about(answer: &Answer, dialect: &Dialect, cut: bool, out: &Out) {
-    let rows = answer.rows.as_ref();
-    let count = rows.map_or(0, |rows| rows.rows.len());
-    out.note(&format!("{count} {}", if count == 1 { "row" } else { "rows" }));
-    if rows.is_some_and(|rows| rows.truncated) {
+/// How many rows there are, and what is missing of them. How the limits are raised depends on who asks.
+pub fn tell_rows(rows: &Rows, cut: bool, raised: &str, out: &Out) {
+    out.note(&counted(rows.rows.len(), "row"));
+    if rows.truncated {
         out.say("warning: the answer is truncated: there are more rows than the limits allow");
-        out.note("hint: `limits` in querymend.yaml raises them");
+        out.note(&format!("hint: {raised}"));
     }
     if cut {
         out.note("note: long values are cut short; --format json shows them whole");
     }
+}
+
+fn about(answer: &Answer, dialect: &Dialect, cut: bool, out: &Out) {
+    let none = Rows::default();
+    tell_rows(answer.rows.as_ref().unwrap_or(&none), cut, "`limits` in querymend.yaml raises them", out);
     if let Some(text) = &answer.text {
         out.note(&format!("in words: {}", printable(text)));
     }
@@ -96,7 +100,7 @@ fn trouble(answer: &Answer, out: &Out) {
     };
     let what = match answer.status {
         Status::Failed => one_line(message),
-        _ => format!("no answer after {}: {}", attempts(answer.attempts.len()), one_line(message)),
+        _ => format!("no answer after {}: {}", counted(answer.attempts.len(), "attempt"), one_line(message)),
     };
     if let Some(sql) = &answer.sql {
         out.note(&format!("best attempt: {}", printable(sql)));
@@ -108,15 +112,22 @@ fn trouble(answer: &Answer, out: &Out) {
     out.error(&Failure { hint, ..Failure::new(what) });
 }
 
-fn attempts(count: usize) -> String {
-    if count == 1 { "1 attempt".into() } else { format!("{count} attempts") }
-}
-
 /// A word of the protocol: `high`, `gave_up`.
 pub fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
         _ => String::new(),
+    }
+}
+
+/// How a run ended, from the word of the protocol. A run that has none did not come to its end.
+pub fn ending(status: &str) -> &str {
+    match status {
+        "gave_up" => "gave up",
+        "ask_user" => "asked back",
+        "chat" => "in words",
+        "" => "cut off",
+        other => other,
     }
 }
 

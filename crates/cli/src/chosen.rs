@@ -21,8 +21,15 @@ pub struct Unnamed {
 }
 
 /// The model that is named, or else the one that is found. Nothing is sent to it yet.
-pub fn model(asking: &Asking, unnamed: &Unnamed, config: &Config, out: &Out) -> Result<Arc<dyn Model>, Failure> {
+/// A command without the options for that says nothing of them.
+pub fn model(
+    asking: &Asking,
+    unnamed: Option<&Unnamed>,
+    config: &Config,
+    out: &Out,
+) -> Result<Arc<dyn Model>, Failure> {
     let providers = setup::providers(config)?;
+    let none = || nothing(&providers, unnamed.is_some());
     let kept = Cache::of_the_user();
     let is_here = |entry: &Entry| kept.as_ref().is_some_and(|cache| cache.has(entry));
     let mut facts = Facts::at_hand(&providers, is_here);
@@ -41,11 +48,11 @@ pub fn model(asking: &Asking, unnamed: &Unnamed, config: &Config, out: &Out) -> 
         Choice::AskToPull(name) => {
             let entry = providers.catalogue.get(&name)?;
             if !agreed(&format!("no model is named or found; pull {}? [Y/n] ", described(entry))) {
-                return Err(nothing(&providers));
+                return Err(none());
             }
             pulled(&name, &providers, out)?
         }
-        Choice::Nothing => return Err(nothing(&providers)),
+        Choice::Nothing => return Err(none()),
     };
     Ok(querymend_model::open(&spec, &providers)?)
 }
@@ -59,8 +66,10 @@ fn pulled(name: &str, providers: &Providers, out: &Out) -> Result<String, Failur
     Ok(format!("local:{name}"))
 }
 
-fn leave(unnamed: &Unnamed) -> Leave {
-    if unnamed.yes || variable("QUERYMEND_AUTO_PULL").is_some_and(|value| value.trim() == "1") {
+fn leave(unnamed: Option<&Unnamed>) -> Leave {
+    if unnamed.is_some_and(|unnamed| unnamed.yes)
+        || variable("QUERYMEND_AUTO_PULL").is_some_and(|value| value.trim() == "1")
+    {
         Leave::Given
     } else if io::stdin().is_terminal() && io::stderr().is_terminal() {
         Leave::Askable
@@ -82,24 +91,32 @@ fn agreed(question: &str) -> bool {
     }
 }
 
+/// How a model is named.
+const NAMING: &str = "name one with --model, in the variable QUERYMEND_MODEL or as `model` in querymend.yaml: \
+                      ollama:qwen2.5-coder, openai:gpt-4.1-mini, or the address of a server, http://127.0.0.1:8080/v1#name";
+
+/// That no model is named where one must be: none is looked for then.
+pub fn unnamed() -> Failure {
+    Failure::new("no model is configured")
+        .hint(format!("{NAMING}; `querymend model list` shows those that run here, as local:NAME"))
+}
+
 /// That there is no model, and all the ways to have one.
-pub fn nothing(providers: &Providers) -> Failure {
+fn nothing(providers: &Providers, yes: bool) -> Failure {
     let keyed = providers.in_order().into_iter().filter(|(_, provider)| provider.default.is_some());
     let keys: Vec<&str> = keyed.filter_map(|(_, provider)| provider.key.as_deref()).collect();
     let local = match providers.catalogue.default_entry() {
         Some(entry) => format!(
-            "; or let `querymend model pull {}` fetch one that runs here without any of these ({}, {}; --yes and \
-             QUERYMEND_AUTO_PULL=1 do so as well)",
+            "; or let `querymend model pull {}` fetch one that runs here without any of these ({}, {}; {} as well)",
             entry.name,
             megabytes(entry.size),
-            entry.licence
+            entry.licence,
+            if yes { "--yes and QUERYMEND_AUTO_PULL=1 do so" } else { "QUERYMEND_AUTO_PULL=1 does so" }
         ),
         None => String::new(),
     };
     Failure::new("no model is configured").hint(format!(
-        "name one with --model, in the variable QUERYMEND_MODEL or as `model` in querymend.yaml: ollama:qwen2.5-coder, \
-         openai:gpt-4.1-mini, or the address of a server, http://127.0.0.1:8080/v1#name; or set a key ({}); or start Ollama, \
-         llama.cpp, LM Studio or vLLM on this machine{local}",
+        "{NAMING}; or set a key ({}); or start Ollama, llama.cpp, LM Studio or vLLM on this machine{local}",
         keys.join(", ")
     ))
 }

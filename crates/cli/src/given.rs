@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use querymend_sql::Policy;
+use querymend::Config;
 
 use crate::against::Against;
 use crate::failure::Failure;
@@ -25,9 +25,9 @@ pub struct Given {
 }
 
 impl Given {
-    /// The house rules.
-    pub fn policy(&self) -> Result<Policy, Failure> {
-        input::policy(self.policy.as_deref())
+    /// The configuration, with the house rules that are named besides its own.
+    pub fn config(&self) -> Result<Config, Failure> {
+        input::config(self.policy.as_deref())
     }
 
     /// The SQL.

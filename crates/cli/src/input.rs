@@ -20,16 +20,25 @@ pub struct Text {
     pub text: String,
 }
 
-/// The SQL that a command is about: `--sql`, else the file, else stdin.
+/// What to do where there is no SQL.
+const GIVE_SQL: &str = "give a file, --sql or SQL on stdin";
+
+/// The SQL that a command is about: `--sql`, else the file, else stdin. A text without a word in it is none.
 pub fn sql(file: Option<&Path>, sql: Option<&str>) -> Result<Text, Failure> {
+    let text = sql_text(file, sql)?;
+    if text.text.trim().is_empty() {
+        return Err(Failure::new(format!("`{}` is empty: there is no SQL in it", text.name)).hint(GIVE_SQL));
+    }
+    Ok(text)
+}
+
+fn sql_text(file: Option<&Path>, sql: Option<&str>) -> Result<Text, Failure> {
     if let Some(sql) = sql {
         return Ok(Text { name: "<sql>".into(), text: sql.to_string() });
     }
     match file {
         Some(path) if path != Path::new("-") => self::file(path),
-        None if io::stdin().is_terminal() => {
-            Err(Failure::new("no SQL was given").hint("name a file, pipe the SQL in, or write it after --sql"))
-        }
+        None if io::stdin().is_terminal() => Err(Failure::new("no SQL was given").hint(GIVE_SQL)),
         _ => {
             let bytes = all(io::stdin().lock()).map_err(|error| unreadable("<stdin>", &error))?;
             Ok(Text { name: "<stdin>".into(), text: utf8("<stdin>", bytes)? })
@@ -77,13 +86,13 @@ pub fn schema(path: &Path, dialect: &Dialect) -> Result<Schema, Failure> {
     })
 }
 
-/// The house rules: those of `querymend.yaml`, and those of a file besides. Neither takes back what the other denies.
-pub fn policy(path: Option<&Path>) -> Result<Policy, Failure> {
-    let house = Config::load()?.policy;
-    Ok(match path {
-        Some(path) => house.and(policy_file(path)?),
-        None => house,
-    })
+/// The configuration, with the house rules of a file besides its own. Neither takes back what the other denies.
+pub fn config(policy: Option<&Path>) -> Result<Config, Failure> {
+    let mut config = Config::load()?;
+    if let Some(path) = policy {
+        config.policy = std::mem::take(&mut config.policy).and(policy_file(path)?);
+    }
+    Ok(config)
 }
 
 /// The policy in a file, YAML or JSON.

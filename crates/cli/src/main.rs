@@ -23,6 +23,7 @@ mod state;
 mod story;
 mod table;
 mod watch;
+mod when;
 
 use std::process::ExitCode;
 

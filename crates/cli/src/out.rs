@@ -3,6 +3,7 @@
 //! A reader that has seen enough (`| head`) is no error: what would still be written is dropped, and the command ends
 //! with the exit code it would have had.
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 
 use clap::ValueEnum;
@@ -33,6 +34,16 @@ impl Color {
             Color::Auto => terminal && !unwanted && !dumb,
         }
     }
+}
+
+/// `1 row`, `2 rows`, `0 fixes`.
+pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let ending = match noun {
+        _ if count == N::from(1) => "",
+        noun if noun.ends_with('x') => "es",
+        _ => "s",
+    };
+    format!("{count} {noun}{ending}")
 }
 
 /// Both streams, and how much is said on them.
@@ -157,5 +168,24 @@ impl Out {
 
     fn label(&self, word: &str, style: &str) -> String {
         if self.color_stderr { format!("\x1b[{style}m{word}\x1b[0m") } else { word.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn only_one_is_singular() {
+        for (count, noun, words) in [
+            (0_u32, "row", "0 rows"),
+            (1, "row", "1 row"),
+            (2, "row", "2 rows"),
+            (1, "fix", "1 fix"),
+            (3, "fix", "3 fixes"),
+        ] {
+            assert_eq!(counted(count, noun), words);
+        }
+        assert_eq!((counted(1_u64, "call"), counted(101_usize, "call")), ("1 call".into(), "101 calls".into()));
     }
 }

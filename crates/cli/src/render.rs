@@ -1,9 +1,10 @@
 //! Findings as a compiler shows them: under the SQL, with `help:` and `note:`.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use querymend_sql::{Extracted, Finding, Severity};
-
 use querymend::lines::Lines;
+use querymend_sql::{Applicability, Extracted, Finding, Severity};
+
+use crate::out::counted;
 
 /// Nobody reads more; the others come back when these are mended. JSON and SARIF have them all.
 const MOST_FINDINGS: usize = 100;
@@ -13,7 +14,7 @@ pub fn findings(name: &str, text: &str, findings: &[Finding], color: bool) -> St
     let lines = Lines::new(text);
     let mut shown: Vec<String> = findings.iter().take(MOST_FINDINGS).map(|f| finding(name, &lines, f, color)).collect();
     if findings.len() > MOST_FINDINGS {
-        shown.push(format!("… and {} more findings\n", findings.len() - MOST_FINDINGS));
+        shown.push(format!("… and {}\n", counted(findings.len() - MOST_FINDINGS, "more finding")));
     }
     shown.join("\n")
 }
@@ -85,11 +86,26 @@ pub fn count(findings: &[Finding]) -> String {
         match (findings.iter().filter(|f| f.severity == severity).count(), severity.word()) {
             (0, _) => {}
             (n, "info") => words.push(format!("{n} info")),
-            (1, word) => words.push(format!("1 {word}")),
-            (n, word) => words.push(format!("{n} {word}s")),
+            (n, word) => words.push(counted(n, word)),
         }
     }
     words.join(", ")
+}
+
+/// The line that findings end with: where more stands about the worst of them and, where `fix` can be asked, that it may mend
+/// them.
+pub fn more(findings: &[Finding], fix: bool) -> Option<String> {
+    let worst = findings.iter().min_by_key(|finding| finding.severity)?;
+    let mend = if fix && may_be_mended(findings) { "; `querymend fix` may mend it" } else { "" };
+    Some(format!("hint: `querymend explain {}` says more{mend}", worst.code))
+}
+
+/// Whether there is something that `fix` would apply, and no error that it has nothing against.
+fn may_be_mended(findings: &[Finding]) -> bool {
+    let mendable = |finding: &Finding| finding.fixes.iter().any(|fix| fix.applicability != Applicability::Suggested);
+    let hopeless = |finding: &Finding| finding.severity == Severity::Error && !mendable(finding);
+    let worth_it = |finding: &Finding| finding.severity <= Severity::Warning && mendable(finding);
+    !findings.iter().any(hopeless) && findings.iter().any(worth_it)
 }
 
 /// Whether a sign steers a terminal or turns the direction of what follows.
@@ -138,7 +154,7 @@ pub fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use querymend_sql::Span;
+    use querymend_sql::{Fix, Span};
 
     fn shown(text: &str, span: (usize, usize)) -> String {
         let finding = Finding::new("a-code", Severity::Warning, Span::new(span.0, span.1), "", "what\n is wrong");
@@ -194,6 +210,33 @@ warning[a-code]: what\\n is wrong
         let shown = shown(&text, (at, at + 6));
         assert!(shown.contains(&format!("--> q.sql:1:{}", at + 1)), "{shown}");
         assert!(shown.contains("needle") && shown.contains("^^^^^^") && shown.len() < 1_500, "{shown}");
+    }
+
+    #[test]
+    fn only_what_can_be_mended_is_said_to_be() {
+        use Applicability::{Likely, Safe, Suggested};
+        use Severity::{Error, Info, Warning};
+        let found = |severity, applicability: Option<Applicability>| {
+            let mut finding = Finding::new("a-code", severity, Span::default(), "", "x");
+            let fix = |applicability| Fix { edits: Vec::new(), applicability, why: String::new(), tied: false };
+            finding.fixes.extend(applicability.map(fix));
+            finding
+        };
+        for (findings, mendable) in [
+            (vec![found(Error, Some(Safe))], true),
+            (vec![found(Error, Some(Likely)), found(Warning, None)], true),
+            (vec![found(Warning, Some(Likely))], true),
+            (vec![found(Error, Some(Suggested))], false),
+            (vec![found(Error, Some(Safe)), found(Error, None)], false),
+            (vec![found(Error, None), found(Warning, Some(Safe))], false),
+            (vec![found(Info, Some(Safe))], false),
+        ] {
+            let plain = "hint: `querymend explain a-code` says more".to_string();
+            assert_eq!(more(&findings, false), Some(plain.clone()));
+            let mended = format!("{plain}{}", if mendable { "; `querymend fix` may mend it" } else { "" });
+            assert_eq!(more(&findings, true), Some(mended), "{findings:?}");
+        }
+        assert_eq!(more(&[], true), None);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Options<'o> {
 pub fn service(options: &Options<'_>, config: Config, runtime: &Runtime, out: &Out) -> Result<Service, Failure> {
     let engine = options.database.open(&config)?;
     tell_idle(&config, &*engine, runtime, out);
-    let address = options.database.address(&config).unwrap_or_default();
+    let address = options.database.address(&config)?.unwrap_or_default();
     let identity = remember::identity(&*engine, &address);
     let store = match runtime.block_on(options.remembering.store(false, &config)) {
         Err(failure) if options.remembering.store.is_none() => {
@@ -55,7 +55,7 @@ pub fn service(options: &Options<'_>, config: Config, runtime: &Runtime, out: &O
     let shelf = Here::new(limits.sessions, limits.session_age, runs);
     let breakers = Breakers::new(config.circuit_breaker);
     let setup = Setup {
-        model: model(options.asking, &Unnamed { yes: false }, &config, out),
+        model: model(options.asking, None, &config, out),
         databases: vec![service::Database { name: name(&address), engine, identity }],
         store,
         gate: Arc::new(user::Open::default()),
@@ -65,7 +65,7 @@ pub fn service(options: &Options<'_>, config: Config, runtime: &Runtime, out: &O
 }
 
 /// The model; where there is none, one that says so. Everything but questions works without.
-pub fn model(asking: &Asking, unnamed: &Unnamed, config: &Config, out: &Out) -> Arc<dyn Model> {
+pub fn model(asking: &Asking, unnamed: Option<&Unnamed>, config: &Config, out: &Out) -> Arc<dyn Model> {
     chosen::model(asking, unnamed, config, out).unwrap_or_else(|failure| {
         out.note(&format!("note: questions cannot be answered: {}", failure.what));
         let hint = failure.hint.unwrap_or_else(|| "`querymend doctor` says more".to_owned());

@@ -44,11 +44,11 @@ pub struct Asking {
     pub prompt: Option<String>,
 }
 
-/// The options that say which database is asked.
+/// The options that say where a database is.
 #[derive(Debug, Clone, Args)]
-pub struct Database {
-    /// Database to ask: a file, a folder of files, or an address such as postgres://USER@HOST/NAME [env: QUERYMEND_DB]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["db_host", "db_port", "db_name", "db_user", "catalog", "schema"])]
+pub struct Located {
+    /// Database: a file, a folder of files, or an address such as postgres://USER@HOST/NAME [env: QUERYMEND_DB]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["db_host", "db_port", "db_name", "db_user", "catalog", "db_schema"])]
     pub db: Option<String>,
     /// Host of the database server, instead of --db; --dialect says what it speaks
     #[arg(long, value_name = "HOST", requires = "dialect")]
@@ -65,9 +65,22 @@ pub struct Database {
     /// Catalog on the server, where it has such a thing (Trino, Presto)
     #[arg(long, value_name = "NAME", requires = "db_host", conflicts_with = "db_name")]
     pub catalog: Option<String>,
+}
+
+/// The options that say which database is asked.
+#[derive(Debug, Clone, Args)]
+pub struct Database {
+    #[command(flatten)]
+    pub located: Located,
     /// Schema in the catalog, or on the server
-    #[arg(long, value_name = "NAME", requires = "db_host", conflicts_with = "db_name")]
-    pub schema: Option<String>,
+    #[arg(
+        long = "schema",
+        visible_alias = "db-schema",
+        value_name = "NAME",
+        requires = "db_host",
+        conflicts_with = "db_name"
+    )]
+    pub db_schema: Option<String>,
     /// Dialect of the database [default: the one that the database speaks]
     #[arg(long, value_name = "NAME", value_parser = dialect)]
     pub dialect: Option<&'static Dialect>,
@@ -120,7 +133,7 @@ impl Asking {
     /// The model, which must be named: nobody wants to measure a model without knowing which. Nothing is sent to it yet.
     pub fn model(&self, config: &Config) -> Result<Arc<dyn Model>, Failure> {
         let providers = providers(config)?;
-        let spec = self.named(config).ok_or_else(|| chosen::nothing(&providers))?;
+        let spec = self.named(config).ok_or_else(chosen::unnamed)?;
         Ok(querymend_model::open(&spec, &providers)?)
     }
 }
@@ -144,33 +157,49 @@ pub fn catalogue(config: &Config) -> Result<Catalogue, Failure> {
     })
 }
 
-impl Database {
-    /// The address of the database, if one is named.
-    pub fn address(&self, config: &Config) -> Option<String> {
-        let named = self.db.clone().or_else(|| self.composed());
-        named.or_else(|| variable("QUERYMEND_DB")).or_else(|| config.database.clone())
+/// The database that is asked where no option names one.
+pub fn usual_database(config: &Config) -> Option<String> {
+    variable("QUERYMEND_DB").or_else(|| config.database.clone())
+}
+
+impl Located {
+    /// The address that the options name, if they name one.
+    pub fn address(&self, schema: Option<&str>, dialect: Option<&'static Dialect>) -> Result<Option<String>, Failure> {
+        let (Some(host), Some(dialect)) = (&self.db_host, dialect) else { return Ok(self.db.clone()) };
+        if dialect.name == "sqlite" {
+            return Err(Failure::new("SQLite has no server").hint("name the file with --db"));
+        }
+        Ok(Some(self.composed(host, schema, dialect)))
     }
 
     /// `dialect://user@host:port/name`. A password is never part of it: those come from where the engine looks for them.
-    fn composed(&self) -> Option<String> {
-        let (host, dialect) = (self.db_host.as_ref()?, self.dialect?);
+    fn composed(&self, host: &str, schema: Option<&str>, dialect: &Dialect) -> String {
         let user = self.db_user.as_ref().map_or(String::new(), |user| format!("{}@", encoded(user)));
         let port = self.db_port.map_or(String::new(), |port| format!(":{port}"));
-        let path = [&self.db_name, &self.catalog, &self.schema].into_iter().flatten();
+        let path = [self.db_name.as_deref(), self.catalog.as_deref(), schema].into_iter().flatten();
         let path: String = path.map(|part| format!("/{}", encoded(part))).collect();
-        Some(format!("{}://{user}{host}{port}{path}", dialect.name))
+        format!("{}://{user}{host}{port}{path}", dialect.name)
+    }
+}
+
+impl Database {
+    /// The address of the database, if one is named.
+    pub fn address(&self, config: &Config) -> Result<Option<String>, Failure> {
+        let named = self.located.address(self.db_schema.as_deref(), self.dialect)?;
+        Ok(named.or_else(|| usual_database(config)))
+    }
+
+    /// The address of the database, where there must be one.
+    pub fn must_have_address(&self, config: &Config) -> Result<String, Failure> {
+        self.address(config)?.ok_or_else(|| {
+            Failure::new("no database is named")
+                .hint("name one with --db, in the variable QUERYMEND_DB or as `database` in querymend.yaml")
+        })
     }
 
     /// The database.
     pub fn open(&self, config: &Config) -> Result<Arc<dyn Engine>, Failure> {
-        if self.db_host.is_some() && self.dialect.is_some_and(|dialect| dialect.name == "sqlite") {
-            return Err(Failure::new("SQLite has no server").hint("name the file with --db"));
-        }
-        let Some(address) = self.address(config) else {
-            return Err(Failure::new("no database is named")
-                .hint("name one with --db, in the variable QUERYMEND_DB or as `database` in querymend.yaml"));
-        };
-        self.open_at(&address, config)
+        self.open_at(&self.must_have_address(config)?, config)
     }
 
     /// The database at an address. It must speak the dialect that was asked for.

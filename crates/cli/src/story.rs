@@ -5,7 +5,8 @@
 use querymend::Event;
 use serde_json::Value;
 
-use crate::answer::printable;
+use crate::answer::{ending, printable};
+use crate::out::counted;
 use crate::render::one_line;
 
 /// Events in the form in which they are kept.
@@ -46,7 +47,8 @@ impl Story {
             "mended" => self.mended(event),
             "executed" => {
                 let more = if event["truncated"] == true { ", and there were more" } else { "" };
-                let rows = format!("{} rows in {:.1} ms{more}", event["rows"], event["ms"].as_f64().unwrap_or(0.0));
+                let rows =
+                    format!("{} in {:.1} ms{more}", count(&event["rows"], "row"), event["ms"].as_f64().unwrap_or(0.0));
                 self.line(1, "the database gave", &rows);
             }
             "rejected" => {
@@ -73,8 +75,10 @@ impl Story {
             let like = shown["similarity"].as_f64().unwrap_or(0.0);
             self.line(0, &format!("example shown ({like:.2})"), string(&shown["question"]));
         }
-        if let Some(count) = event["stale"].as_array().map(Vec::len) {
-            self.line(0, "memory", &format!("{count} examples do not fit the tables any more"));
+        match event["stale"].as_array().map(Vec::len) {
+            None => {}
+            Some(1) => self.line(0, "memory", "1 example does not fit the tables any more"),
+            Some(n) => self.line(0, "memory", &format!("{n} examples do not fit the tables any more")),
         }
         if let Some(trouble) = event["trouble"].as_str() {
             self.line(0, "memory cannot be asked", trouble);
@@ -164,8 +168,8 @@ impl Story {
 
     fn finished(&mut self, answer: &Value) {
         let (status, stop) = (string(&answer["status"]), string(&answer["stop"]));
-        let end = if stop == status { status.to_string() } else { format!("{status} ({stop})") };
-        self.line(0, "\nended", &end.replace('_', " "));
+        let why = if stop == status { String::new() } else { format!(" ({})", stop.replace('_', " ")) };
+        self.line(0, "\nended", &format!("{}{why}", ending(status)));
         if let Some(sql) = answer["sql"].as_str() {
             self.block(0, "SQL", sql);
         }
@@ -183,11 +187,11 @@ impl Story {
         }
         let (counts, cost) = (&answer["metadata"], &answer["cost"]);
         let mut took = format!(
-            "{} calls of the model, {} of the database, {:.0} ms, {} tokens read and {} written",
-            counts["llm_calls"],
+            "{} of the model, {} of the database, {:.0} ms, {} read and {} written",
+            count(&counts["llm_calls"], "call"),
             counts["tool_executions"],
             counts["total_duration_ms"].as_f64().unwrap_or(0.0),
-            cost["input_tokens"],
+            count(&cost["input_tokens"], "token"),
             cost["output_tokens"],
         );
         if let Some(usd) = cost["usd"].as_f64() {
@@ -199,6 +203,10 @@ impl Story {
 
 fn string(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+fn count(value: &Value, noun: &str) -> String {
+    counted(value.as_u64().unwrap_or_default(), noun)
 }
 
 fn values(value: &Value) -> &[Value] {

@@ -1,6 +1,9 @@
 //! Names that are not there, and whose they were meant to be: what is claimed is what was meant, and what nobody can know is not
 //! claimed.
 
+// A test says what went wrong by panicking.
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 
 use querymend_sql::dialect::SQLITE;

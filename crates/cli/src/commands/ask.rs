@@ -70,11 +70,11 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
     let question = input::question(ask.question.as_deref())?;
     // A model may have to be fetched first, and that would be for nothing if there is no database.
     let engine = ask.database.open(&config)?;
-    let model = chosen::model(&ask.asking, &ask.unnamed, &config, out)?;
+    let model = chosen::model(&ask.asking, Some(&ask.unnamed), &config, out)?;
     let dialect = engine.dialect();
     let runtime = runtime()?;
     tell_idle(&config, &*engine, &runtime, out);
-    let address = ask.database.address(&config).unwrap_or_default();
+    let address = ask.database.address(&config)?.unwrap_or_default();
     let memory = ask.remembering.memory(&*engine, &address, false, &config, &runtime, out)?;
     let mut querymend = Querymend::new(engine, model, config.clone());
     if let Some(memory) = memory {

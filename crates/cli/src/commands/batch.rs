@@ -18,14 +18,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use clap::Args;
-use querymend_sql::Policy;
+use querymend::Config;
 
 pub use self::checking::Checking;
 pub use self::desk::address;
 use self::desk::{Answers, Desk, LONGEST_LINE, Line};
 use self::job::Job;
 pub use self::mending::Mending;
-use crate::against::Against;
+use crate::against::{Against, readable};
 use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::out::Out;
@@ -63,7 +63,7 @@ impl Batch {
         file: &Path,
         job: impl Job,
         against: &Against,
-        policy: Policy,
+        config: Config,
         out: &mut Out,
     ) -> Result<Exit, Failure> {
         let name = file.display().to_string();
@@ -76,14 +76,14 @@ impl Batch {
             return Err(Failure::new(format!("--root `{}` is no folder", self.root.display()))
                 .hint("name the folder that the `db` paths of the lines start from"));
         }
-        let common = if against.nothing() { None } else { Some(Arc::new(against.load(out)?.within(&policy, out))) };
-        answer_all(
-            input,
-            &name,
-            Desk::new(job, &self.root, policy, against.dialect, common, !against.no_values),
-            self.threads(),
-            out,
-        )
+        // Lines name their databases themselves: what is asked otherwise is not taken for the others.
+        let common = match against.is_named() {
+            true => Some(Arc::new(against.load(&config, out)?.within(&config.policy, out))),
+            false => None,
+        };
+        let values = readable(&config, against.no_values);
+        let desk = Desk::new(job, &self.root, config.policy, against.dialect, common, values);
+        answer_all(input, &name, desk, self.threads(), out)
     }
 }
 

@@ -67,11 +67,11 @@ pub struct Chat {
 pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
     let config = chat.asking.config()?;
     let engine = chat.database.open(&config)?;
-    let model = chosen::model(&chat.asking, &chat.unnamed, &config, out)?;
+    let model = chosen::model(&chat.asking, Some(&chat.unnamed), &config, out)?;
     let (name, dialect, asked) = (engine.name().to_string(), engine.dialect(), model.name().to_string());
     let runtime = runtime()?;
     tell_idle(&config, &*engine, &runtime, out);
-    let address = chat.database.address(&config).unwrap_or_default();
+    let address = chat.database.address(&config)?.unwrap_or_default();
     let memory = chat.remembering.memory(&*engine, &address, true, &config, &runtime, out)?;
     let mut querymend = Querymend::new(engine, model, config.clone());
     if let Some(memory) = memory {

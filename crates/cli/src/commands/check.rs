@@ -55,25 +55,22 @@ pub struct Check {
 
 /// Does it.
 pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
-    let policy = check.given.policy()?;
+    let config = check.given.config()?;
     if let Some(file) = &check.batch.batch {
-        return check.batch.run(file, Checking, &check.given.against, policy, out);
+        return check.batch.run(file, Checking, &check.given.against, config, out);
     }
     let text = check.given.text()?;
-    let known = check.given.against.load(out)?.within(&policy, out);
+    let policy = &config.policy;
+    let known = check.given.against.load(&config, out)?.within(policy, out);
     if known.schema.is_none() {
         out.note("note: neither --db nor --schema was given, so names of tables and columns are not checked");
     }
     let question = words(check.question.as_deref(), check.evidence.as_deref());
-    let context = Context {
-        schema: known.schema.as_ref(),
-        dialect: known.dialect,
-        policy: &policy,
-        question: question.as_deref(),
-    };
+    let context =
+        Context { schema: known.schema.as_ref(), dialect: known.dialect, policy, question: question.as_deref() };
     let review = review(&text.text, &context);
     match check.format {
-        Format::Text => write_text(&text, &review, check.explain, out)?,
+        Format::Text => write_text(&text, &review, check.explain, known.schema.is_some(), out)?,
         Format::Json => out.json(&pretty(&Checked::from(&review))?)?,
         Format::Sarif => out.json(&pretty(&sarif::log(&text.name, &review))?)?,
     }
@@ -84,7 +81,7 @@ pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
     Ok(if review.is_clean() { Exit::Done } else { Exit::Refused })
 }
 
-fn write_text(text: &Text, review: &Review, explain: bool, out: &mut Out) -> Result<(), Failure> {
+fn write_text(text: &Text, review: &Review, explain: bool, fix: bool, out: &mut Out) -> Result<(), Failure> {
     let color = out.color;
     out.write(render::findings(&text.name, &text.text, &review.findings, color).as_bytes())?;
     if explain {
@@ -95,8 +92,9 @@ fn write_text(text: &Text, review: &Review, explain: bool, out: &mut Out) -> Res
     }
     out.flush()?;
     out.note(&summary(review));
-    if let Some(first) = review.findings.first() {
-        out.note(&format!("hint: `querymend explain {}` says more", first.code));
+    // Without tables `fix` mends nothing.
+    if let Some(hint) = render::more(&review.findings, fix) {
+        out.note(&hint);
     }
     if !review.is_clean() && !explain {
         out.detail(&render::extracted(&review.extracted));

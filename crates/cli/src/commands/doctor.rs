@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::commands::check::pretty;
 use crate::failure::{Exit, Failure};
-use crate::out::Out;
+use crate::out::{Out, counted};
 use crate::render::one_line;
 use crate::setup::{Database, runtime};
 
@@ -50,10 +50,20 @@ pub fn run(doctor: &Doctor, out: &mut Out) -> Result<Exit, Failure> {
         Some(file) => Config::read(file)?,
         None => Config::load()?,
     };
-    let engine = doctor.database.open(&config)?;
-    let checks = runtime()?.block_on(examine(&*engine));
+    let address = doctor.database.must_have_address(&config)?;
+    let (name, dialect, checks) = match doctor.database.open_at(&address, &config) {
+        Ok(engine) => {
+            let checks = runtime()?.block_on(examine(&*engine));
+            (engine.name().to_string(), Some(engine.dialect().name), checks)
+        }
+        // A database that is not there is what a doctor is asked about.
+        Err(failure) => {
+            let check = Check::bad("connection", failure.what, failure.hint.unwrap_or_default());
+            (without_secrets(&address), None, vec![check])
+        }
+    };
     match doctor.format {
-        Format::Text => out.write(as_text(engine.name(), &checks).as_bytes())?,
+        Format::Text => out.write(as_text(&name, &checks).as_bytes())?,
         Format::Json => {
             let checks: Vec<_> = checks
                 .iter()
@@ -61,13 +71,19 @@ pub fn run(doctor: &Doctor, out: &mut Out) -> Result<Exit, Failure> {
                     json!({"check": check.what, "standing": word(check.standing), "seen": check.seen, "hint": check.hint})
                 })
                 .collect();
-            out.json(&pretty(
-                &json!({"database": engine.name(), "dialect": engine.dialect().name, "checks": checks}),
-            )?)?;
+            out.json(&pretty(&json!({"database": name, "dialect": dialect, "checks": checks}))?)?;
         }
     }
     let works = checks.iter().all(|check| check.standing != Standing::Bad);
     Ok(if works { Exit::Done } else { Exit::Refused })
+}
+
+/// An address that could not be made sense of. Of a server's only the kind is repeated: the rest may hold a password.
+fn without_secrets(address: &str) -> String {
+    match address.split_once("://") {
+        Some((kind, _)) if !matches!(kind, "sqlite" | "file") => format!("{kind}://…"),
+        _ => address.to_string(),
+    }
 }
 
 /// What the engine finds, and whether its tables can be read.
@@ -86,7 +102,8 @@ async fn examine(engine: &dyn Engine) -> Vec<Check> {
         Ok(schema) => {
             let columns: usize = schema.tables().iter().map(|table| table.columns.len()).sum();
             let took = begun.elapsed().as_millis();
-            Check::good("tables", format!("{} with {columns} columns, read in {took} ms", schema.tables().len()))
+            let columns = counted(columns, "column");
+            Check::good("tables", format!("{} with {columns}, read in {took} ms", schema.tables().len()))
         }
         Err(error) => Check::bad("tables", error.to_string(), error.hint().unwrap_or_default()),
     });

@@ -14,7 +14,7 @@ use querymend_eval::{Baseline, Comparison, Dataset, Load, Options, Report, Targe
 use self::asker::Loop;
 use crate::commands::check::pretty;
 use crate::failure::{Exit, Failure};
-use crate::out::Out;
+use crate::out::{Out, counted};
 use crate::setup::{Asking, runtime};
 use crate::{interrupt, render};
 
@@ -206,13 +206,8 @@ fn run_two(two: &Compare, out: &mut Out) -> Result<Exit, Failure> {
 /// The targets of the second run, met or not and by how much.
 fn targets(comparison: &Comparison) -> String {
     let line = |target: &Target| {
-        let value = target.value.map_or("no figure".to_string(), |value| format!("{:.1}%", value * 100.0));
-        let met = match (target.met, target.by) {
-            (true, _) => "met".to_string(),
-            (false, Some(by)) => format!("missed by {:.1} points", -by * 100.0),
-            (false, None) => "nothing had to be corrected".to_string(),
-        };
-        format!("  {}: {value}, target over {:.0}%: {met}\n", target.name, target.above * 100.0)
+        let [above, is, verdict] = target.told();
+        format!("  {}: {is}, target over {above}: {verdict}\n", target.name)
     };
     let lines: String = comparison.metrics_b.targets().iter().map(line).collect();
     format!("\nTargets ({}):\n{lines}", comparison.b)
@@ -274,8 +269,8 @@ fn dataset(path: &Path, measured: &Measured, out: &Out) -> Result<Dataset, Failu
     let load = Load { database: measured.db.clone(), root: measured.db_root.clone() };
     let dataset = Dataset::load(path, &load).map_err(failure)?;
     if let Some(first) = dataset.skipped.first() {
-        let (count, reason) = (dataset.skipped.len(), render::one_line(&first.reason));
-        out.note(&format!("note: {count} questions cannot be asked; the first, {}: {reason}", first.id));
+        let (count, reason) = (counted(dataset.skipped.len(), "question"), render::one_line(&first.reason));
+        out.note(&format!("note: {count} cannot be asked; the first, {}: {reason}", first.id));
     }
     Ok(dataset)
 }
@@ -333,7 +328,7 @@ fn ended(reports: &[&Report], measured: &Measured, out: &Out) -> Exit {
     }
     let troubles = || reports.iter().flat_map(|report| &report.records).filter_map(|record| record.trouble.as_ref());
     let Some(first) = troubles().next() else { return Exit::Done };
-    let what = format!("{} questions could not be put: {}", troubles().count(), render::one_line(first));
+    let what = format!("{} could not be put: {}", counted(troubles().count(), "question"), render::one_line(first));
     out.error(&Failure::new(what).hint("check the model and the databases; with --out only these are asked again"));
     Exit::Failed
 }

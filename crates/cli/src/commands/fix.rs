@@ -11,8 +11,8 @@ use crate::failure::{Exit, Failure};
 use crate::given::Given;
 use crate::input::Text;
 use crate::mend::{Broken, Judges, mend};
-use crate::out::Out;
-use crate::render;
+use crate::out::{Out, counted};
+use crate::{against, render};
 
 /// Databases that the threads of a batch keep open, all together: many systems allow a program no more than a thousand
 /// files.
@@ -95,23 +95,23 @@ pub struct Fix {
 
 /// Does it.
 pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
-    let policy = fix.given.policy()?;
+    let config = fix.given.config()?;
     let apply = Applicability::from(fix.apply);
     if let Some(file) = &fix.batch.batch {
         let open = (MOST_OPEN / fix.batch.threads()).max(1);
         let job = Mending { apply, dry_run: !fix.no_dry_run, open };
-        return fix.batch.run(file, job, &fix.given.against, policy, out);
+        return fix.batch.run(file, job, &fix.given.against, config, out);
     }
-    if fix.given.against.nothing() {
-        return Err(Failure::new("no tables are known, so nothing can be mended")
-            .hint("name a database with --db or a file with --schema"));
+    if fix.given.against.nothing(&config)? {
+        return Err(Failure::new("no tables are known, so nothing can be mended").hint(against::NAMING));
     }
     let text = fix.given.text()?;
     if let Some(why) = enough(fix.retry_count, fix.error.as_deref(), fix.last_error.as_deref()) {
         return aborted(fix, &text, why, out);
     }
-    let known = fix.given.against.load(out)?.within(&policy, out);
-    let context = Context { schema: known.schema.as_ref(), dialect: known.dialect, policy: &policy, question: None };
+    let policy = &config.policy;
+    let known = fix.given.against.load(&config, out)?.within(policy, out);
+    let context = Context { schema: known.schema.as_ref(), dialect: known.dialect, policy, question: None };
     let question = words(fix.question.as_deref(), fix.evidence.as_deref());
     let broken =
         Broken { text: &text.text, context, question: question.as_deref(), error: fix.error.as_deref(), apply };
@@ -174,8 +174,8 @@ fn write_text(text: &Text, repair: &Repair, context: &Context<'_>, out: &mut Out
             out.note(&format!("  {}", render::one_line(&change.to_string())));
         }
     }
-    if let Some(worst) = left.iter().min_by_key(|f| f.severity) {
-        out.note(&format!("hint: `querymend explain {}` says more", worst.code));
+    if let Some(hint) = render::more(&left, false) {
+        out.note(&hint);
     }
     Ok(())
 }
@@ -191,8 +191,7 @@ fn changes(text: &Text, repair: &Repair, context: &Context<'_>) -> Vec<Change> {
 fn summary(repair: &Repair) -> String {
     let fixes = match repair.applied.len() {
         0 => String::new(),
-        1 => ", with 1 fix".into(),
-        n => format!(", with {n} fixes"),
+        n => format!(", with {}", counted(n, "fix")),
     };
     let left =
         if repair.findings.is_empty() { String::new() } else { format!(": {}", render::count(&repair.findings)) };

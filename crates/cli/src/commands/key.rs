@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::commands::check::pretty;
 use crate::failure::{Exit, Failure};
-use crate::out::Out;
+use crate::out::{Out, counted};
 use crate::render::one_line;
 
 /// How keys are listed.
@@ -30,7 +30,7 @@ pub enum Format {
 
 A key is shown once, when it is made: the file holds only what it can be checked with. It is sent as
 `Authorization: Bearer KEY` or `X-Api-Key: KEY`. A server that runs reads the file again when it changes.
-Exit codes: 0 done, 2 could not be done.")]
+Exit codes: 0 done, 1 the list has lines that cannot be read, 2 could not be done.")]
 pub struct Keys {
     #[command(subcommand)]
     pub action: Action,
@@ -85,7 +85,7 @@ pub fn run(keys: &Keys, out: &mut Out) -> Result<Exit, Failure> {
         Action::New { name, role, another, place } => {
             let (file, config) = place.find()?;
             if let Some(role) = role {
-                is_role(role, &config)?;
+                is_role(role, &config, out)?;
             }
             let key = keyfile::make(&file, name, role.as_deref(), *another).map_err(told)?;
             out.line(&key)?;
@@ -96,11 +96,15 @@ pub fn run(keys: &Keys, out: &mut Out) -> Result<Exit, Failure> {
             let (file, _) = place.find()?;
             let listing = keyfile::read(&file).map_err(told)?;
             list(&listing.keys, *format, out)?;
-            for line in listing.broken {
+            for line in &listing.broken {
                 out.say(&format!(
                     "warning: line {line} of {} cannot be read; no server starts with it",
                     file.display()
                 ));
+            }
+            if !listing.broken.is_empty() {
+                out.note("hint: take it out of the file; if it was a key, make another with `querymend key new`");
+                return Ok(Exit::Refused);
             }
         }
         Action::Revoke { which, place } => {
@@ -132,9 +136,14 @@ impl Place {
 }
 
 /// A role that is not there would let nobody in. Where the configuration of the server is elsewhere, nothing is known of them.
-fn is_role(role: &str, config: &Config) -> Result<(), Failure> {
+fn is_role(role: &str, config: &Config, out: &Out) -> Result<(), Failure> {
     let roles = &config.server.roles;
-    if roles.is_empty() || roles.contains_key(role) {
+    if roles.is_empty() {
+        let role = one_line(role);
+        out.note(&format!("note: no roles are configured here, so nothing is known of the role `{role}`"));
+        return Ok(());
+    }
+    if roles.contains_key(role) {
         return Ok(());
     }
     let known: Vec<&str> = roles.keys().map(String::as_str).collect();
@@ -153,7 +162,7 @@ fn list(keys: &[Record], format: Format, out: &mut Out) -> Result<(), Failure> {
                 out.line(&format!("{}  {}  {}", key.id, one_line(&key.name), one_line(role)))?;
             }
             out.flush()?;
-            out.note(&format!("{} {}", keys.len(), if keys.len() == 1 { "key" } else { "keys" }));
+            out.note(&counted(keys.len(), "key"));
         }
     }
     Ok(())

@@ -129,7 +129,8 @@ struct Ids {
   querymend memory seed spider.csv --dialect sqlite
 
 The file is YAML, JSON, JSON lines or CSV; each entry has `question` and one of `expected_sql`, `sql`, `query`, and may have
-`database`, `dialect` and `metric`. With --db each query is reviewed against the tables first: what cannot be run is not taken in.
+`database`, `dialect` and `metric`. Each query is reviewed first, against the tables where a database is named: what cannot be run, or
+does more than read, is not taken in.
 A file with a mistake in it is refused whole.")]
 struct Seed {
     /// The file

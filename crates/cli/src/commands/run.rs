@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use querymend::{Config, refusal};
-use querymend_engine::{Cancel, Engine, Error, Limits, open};
+use querymend_engine::{Cancel, Engine, Error, Limits};
 use querymend_sql::{Approved, Context, EngineError, Finding, Rows, Severity, inspect, review};
 
 use crate::against::tell_idle;
@@ -14,7 +14,8 @@ use crate::commands::check::summary;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, Text};
 use crate::out::Out;
-use crate::{render, table};
+use crate::setup::Database;
+use crate::{answer, render, table};
 
 /// Review a query, then run it read-only and print the rows
 #[derive(Debug, Args)]
@@ -28,24 +29,23 @@ Exit codes: 0 answered, 1 refused by the review or the database, 2 could not be 
 pub struct Run {
     /// File with the SQL, or `-` for stdin [default: stdin when it is piped]
     pub file: Option<PathBuf>,
-    /// Database to ask: a file, a folder of files, or an address such as postgres://USER@HOST/NAME
-    #[arg(long, value_name = "URL")]
-    pub db: String,
+    #[command(flatten)]
+    pub database: Database,
     /// The SQL itself
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     pub sql: Option<String>,
     /// How rows are written
     #[arg(long, value_enum, default_value_t = table::Format::Table)]
     pub format: table::Format,
-    /// Stop after so many rows
-    #[arg(long, value_name = "N", default_value_t = Limits::default().rows)]
-    pub max_rows: usize,
-    /// Stop after so many bytes of rows
-    #[arg(long, value_name = "N", default_value_t = Limits::default().bytes)]
-    pub max_bytes: usize,
-    /// Stop after so many seconds
-    #[arg(long, value_name = "SECS", default_value = "30", value_parser = seconds)]
-    pub timeout: Duration,
+    /// Stop after so many rows [default: `limits.rows` of querymend.yaml, else 10000]
+    #[arg(long, value_name = "N")]
+    pub max_rows: Option<usize>,
+    /// Stop after so many bytes of rows [default: `limits.bytes` of querymend.yaml, else 67108864]
+    #[arg(long, value_name = "N")]
+    pub max_bytes: Option<usize>,
+    /// Stop after so many seconds [default: `limits.time` of querymend.yaml, else 30]
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
     /// House rules besides those of querymend.yaml: tables, functions, comments, sizes (YAML or JSON)
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
@@ -62,24 +62,40 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+impl Run {
+    /// How far the query may go.
+    fn limits(&self, config: &Config) -> Limits {
+        let usual = config.limits();
+        Limits {
+            rows: self.max_rows.unwrap_or(usual.rows),
+            bytes: self.max_bytes.unwrap_or(usual.bytes),
+            time: self.timeout.unwrap_or(usual.time),
+            ..usual
+        }
+    }
+}
+
 /// Does it.
 pub fn run(run: &Run, out: &mut Out) -> Result<Exit, Failure> {
-    let config = Config::load()?;
-    let policy = input::policy(run.policy.as_deref())?;
+    let config = input::config(run.policy.as_deref())?;
+    let policy = &config.policy;
     let text = input::sql(run.file.as_deref(), run.sql.as_deref())?;
-    let engine = open(&run.db)?;
+    let engine = run.database.open(&config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("no thread can be started: {error}")))?;
     let schema = runtime.block_on(engine.schema())?;
-    tell_idle(&policy, &schema, out);
+    tell_idle(policy, &schema, out);
     let schema = policy.readable(schema);
-    let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
+    let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy, question: None };
     let review = review(&text.text, &context);
     let approved = match review.approve() {
         Ok(approved) if review.is_clean() => approved,
         _ => {
             show(&text, &review.findings, out);
             out.note(&summary(&review));
+            if let Some(hint) = render::more(&review.findings, true) {
+                out.note(&hint);
+            }
             return Ok(Exit::Refused);
         }
     };
@@ -97,19 +113,19 @@ pub fn run(run: &Run, out: &mut Out) -> Result<Exit, Failure> {
             Err(error) => rejected(error, &approved, &*engine, out),
         };
     }
-    let limits = Limits { rows: run.max_rows, bytes: run.max_bytes, time: run.timeout, ..config.limits() };
-    let outcome = runtime.block_on(execute(&*engine, &approved, &limits));
+    let outcome = runtime.block_on(execute(&*engine, &approved, &run.limits(&config)));
     // A query that does not let itself be stopped must not keep the program.
     runtime.shutdown_background();
     match outcome {
         Ok(rows) => {
-            let exit = answer(&rows, run.format, out)?;
+            write_rows(&rows, run.format, out)?;
+            // Of rows that were cut off nobody knows whether there are none, or only one.
+            let odd = if rows.truncated { Vec::new() } else { inspect(&review, &rows, &context) };
             // It is the rows that are odd: there is no place in the query to point at.
-            let odd = inspect(&review, &rows, &context);
             if !odd.is_empty() {
                 out.say(&render::findings(engine.name(), "", &odd, out.color_stderr));
             }
-            Ok(exit)
+            Ok(Exit::Done)
         }
         Err(error) => rejected(error, &approved, &*engine, out),
     }
@@ -135,20 +151,12 @@ async fn execute(engine: &dyn Engine, query: &Approved, limits: &Limits) -> Resu
     }
 }
 
-fn answer(rows: &Rows, format: table::Format, out: &mut Out) -> Result<Exit, Failure> {
+fn write_rows(rows: &Rows, format: table::Format, out: &mut Out) -> Result<(), Failure> {
     let (text, cut) = table::write(rows, format)?;
     out.rows(&text, format)?;
     out.flush()?;
-    let count = rows.rows.len();
-    out.note(&format!("{count} {}", if count == 1 { "row" } else { "rows" }));
-    if rows.truncated {
-        out.say("warning: the answer is truncated: there are more rows than the limits allow");
-        out.note("hint: --max-rows and --max-bytes raise them");
-    }
-    if cut {
-        out.note("note: long values are cut short; --format json shows them whole");
-    }
-    Ok(Exit::Done)
+    answer::tell_rows(rows, cut, "--max-rows and --max-bytes raise them", out);
+    Ok(())
 }
 
 /// What the database said, with what it means.
@@ -166,13 +174,15 @@ fn rejected(error: Error, approved: &Approved, engine: &dyn Engine, out: &Out) -
         }
         Error::Unavailable { .. } | Error::WrongDialect { .. } | Error::Internal(_) => return Err(error.into()),
     };
-    let code = finding.code;
     let name = engine.name();
     // Without a place there is nothing to point at.
     let shown = if placed { sql } else { "" };
-    out.say(&render::findings(name, shown, &[finding], out.color_stderr));
-    let hint = error.hint().map_or_else(|| format!("`querymend explain {code}` says more"), str::to_string);
-    out.say(&format!("hint: {hint}"));
+    let found = [finding];
+    out.say(&render::findings(name, shown, &found, out.color_stderr));
+    let own = error.hint().map(|hint| format!("hint: {hint}"));
+    if let Some(hint) = own.or_else(|| render::more(&found, true)) {
+        out.say(&hint);
+    }
     Ok(Exit::Refused)
 }
 

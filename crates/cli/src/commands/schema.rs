@@ -1,11 +1,12 @@
 //! `querymend schema`: the tables a query is held against, as Querymend sees them.
 
 use clap::{Args, ValueEnum};
+use querymend::Config;
 use querymend_sql::Schema;
 use querymend_sql::schema::{Column, ForeignKey, Table, TableKind};
 use serde::Serialize;
 
-use crate::against::Against;
+use crate::against::{Against, NAMING};
 use crate::commands::check::pretty;
 use crate::failure::{Exit, Failure};
 use crate::nearest::nearest;
@@ -42,9 +43,9 @@ pub struct ShowSchema {
 
 /// Does it.
 pub fn run(show: &ShowSchema, out: &mut Out) -> Result<Exit, Failure> {
-    let known = show.against.load(out)?;
+    let known = show.against.load(&Config::load()?, out)?;
     let Some(schema) = &known.schema else {
-        return Err(Failure::new("no schema was named").hint("name a database with --db or a file with --schema"));
+        return Err(Failure::new("no schema was named").hint(NAMING));
     };
     let tables = chosen(schema, &show.tables)?;
     match show.format {

@@ -83,7 +83,7 @@ pub fn run(given: &Serve, out: &mut Out) -> Result<Exit, Failure> {
         // One that was asked for must be there.
         given.asking.model(&config)?;
     }
-    let model = serving::model(&given.asking, &given.unnamed, &config, out);
+    let model = serving::model(&given.asking, Some(&given.unnamed), &config, out);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("no thread can be started: {error}")))?;
     let served = runtime.block_on(listen(given, config, bind, model, out));

@@ -6,11 +6,12 @@ use clap::{Args, ValueEnum};
 use querymend::{Config, Traces};
 use serde_json::{Value, json};
 
+use crate::answer::ending;
 use crate::commands::check::pretty;
 use crate::failure::{Exit, Failure};
-use crate::out::Out;
+use crate::out::{Out, counted};
 use crate::render::one_line;
-use crate::{state, story};
+use crate::{state, story, when};
 
 /// How a run is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,7 +31,7 @@ pub enum Format {
   querymend trace last
   querymend trace 0199f3 --format json
 
-The last 100 runs are kept, and as many of batches; `trace` in querymend.yaml changes how many and where.
+Times are in UTC. The last 100 runs are kept, and as many of batches; `trace` in querymend.yaml changes how many and where.
 Exit codes: 0 shown, 2 could not be done."
 )]
 pub struct ShowTrace {
@@ -108,8 +109,9 @@ fn list(traces: &Traces, ids: &[String], format: Format, out: &mut Out) -> Resul
         let of = |key: &str| answer.map_or(Value::Null, |answer| answer[key].clone());
         let attempts = of("attempts").as_array().map_or(0, Vec::len);
         runs.push(json!({
-            "id": id, "status": of("status"), "attempts": attempts, "database": started["database"],
-            "model": started["model"], "question": started["question"], "sql": of("sql"),
+            "id": id, "began": when::began(id), "status": of("status"), "attempts": attempts,
+            "database": started["database"], "model": started["model"], "question": started["question"],
+            "sql": of("sql"),
         }));
     }
     match format {
@@ -118,11 +120,11 @@ fn list(traces: &Traces, ids: &[String], format: Format, out: &mut Out) -> Resul
             for run in &runs {
                 let text = |key: &str| one_line(run[key].as_str().unwrap_or_default());
                 let question: String = text("question").chars().take(100).collect();
-                out.line(&format!("{}  {:8}  {}", text("id"), text("status"), question))?;
+                let (began, status) = (text("began"), text("status"));
+                out.line(&format!("{}  {began:20}  {:10}  {question}", text("id"), ending(&status)))?;
             }
             out.flush()?;
-            let count = runs.len();
-            out.note(&format!("{count} {}", if count == 1 { "run" } else { "runs" }));
+            out.note(&counted(runs.len(), "run"));
         }
     }
     Ok(())

@@ -24,11 +24,26 @@ fn refused(sql: &[u8], code: &str) {
 
 #[test]
 fn text_that_is_no_query_is_refused() {
-    refused(b"", "no-sql");
-    refused(b" \n\t\n", "no-sql");
     refused(b"-- nothing", "no-sql");
     refused(b"SELECT 1 \0 FROM t", "syntax-error");
     refused(b"SELECT FROM WHERE", "unfinished");
+}
+
+#[test]
+fn a_text_without_a_word_in_it_is_an_error() {
+    let place = Place::with_demo();
+    place.file("blank.sql", " \n\t\n");
+    for command in ["check", "fix", "run"] {
+        let given = |more: &[&str], stdin: &[u8], name: &str| {
+            let ended = place.run_with(&[&[command, "--db", "shop.db"], more].concat(), stdin);
+            failed(&ended, &format!("`{name}` is empty"));
+            assert!(ended.stderr.ends_with("\nhint: give a file, --sql or SQL on stdin\n"), "{}", ended.stderr);
+        };
+        given(&[], b"", "<stdin>");
+        given(&["-"], b" \n\t\n", "<stdin>");
+        given(&["blank.sql"], b"", "blank.sql");
+        given(&["--sql", ""], b"", "<sql>");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::Place;
+use crate::{Ended, Place};
 
 const BROKEN: &str =
     "SELECT id, 'Ünï → 日本', p.names\nFROM products p\nWHERE p.product_id IN (SELECT product_id FROM oders)";
@@ -40,7 +40,8 @@ error[unknown-table]: there is no table `oders` (did you mean `orders`?)
     );
     assert_eq!(
         ended.stderr,
-        "harmless, but the database would not run it: 3 errors\nhint: `querymend explain unknown-column` says more\n"
+        "harmless, but the database would not run it: 3 errors\n\
+         hint: `querymend explain unknown-column` says more; `querymend fix` may mend it\n"
     );
     assert_eq!(ended.code, 1);
 }
@@ -227,4 +228,110 @@ fn colour_comes_only_when_it_is_asked_for() {
     }
     stripped.push_str(rest);
     assert_eq!(stripped, plain);
+}
+
+#[test]
+fn f01_only_the_values_that_the_configuration_allows_are_read() {
+    let place = Place::with_demo();
+    let wrong = "SELECT name FROM products WHERE category = 'electronics'";
+    let line = format!("{}\n", serde_json::json!({ "sql": wrong, "db": "shop.db" }));
+    for (settings, told) in [
+        ("", true),
+        ("values: {exclude: [customers.city]}\n", true),
+        ("values: {enabled: false}\n", false),
+        ("values: {exclude: [category]}\n", false),
+        ("values: {exclude: [products.*]}\n", false),
+    ] {
+        place.file("querymend.yaml", settings);
+        let checked = place.run(&["check", "--db", "shop.db", "--sql", wrong]);
+        assert_eq!(checked.code, 0, "{settings}: {}", checked.stderr);
+        assert_eq!(checked.stdout.contains("did you mean 'Electronics'?"), told, "{settings}: {}", checked.stdout);
+        let mended = place.run(&["fix", "--db", "shop.db", "--sql", wrong]);
+        assert_eq!(mended.stdout.contains("'Electronics'"), told, "{settings}: {}", mended.stdout);
+        assert_eq!(mended.stderr.contains("Electronics"), told, "{settings}: {}", mended.stderr);
+        for command in ["check", "fix"] {
+            let batch = place.run_with(&[command, "--batch", "-"], line.as_bytes());
+            assert_eq!(batch.stdout.contains("Electronics"), told, "{settings}: {}", batch.stdout);
+        }
+    }
+}
+
+#[test]
+fn f02_the_database_may_stand_in_the_environment_or_in_the_configuration() {
+    let place = Place::with_demo();
+    let wrong = "SELECT unit_price FROM order_items";
+    let right = "SELECT count(*) AS n FROM customers";
+    let known = |run: &dyn Fn(&[&str]) -> Ended, why: &str| {
+        let ended = run(&["check", "--sql", wrong]);
+        assert!(ended.code == 1 && ended.stdout.contains("unknown-column"), "{why}: {}{}", ended.stdout, ended.stderr);
+        assert!(run(&["fix", "--sql", wrong]).stdout.contains("unitPrice"), "{why}");
+        assert!(run(&["schema", "reviews"]).stdout.starts_with("reviews\n"), "{why}");
+        let ended = run(&["run", "--format", "csv", "--sql", right]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (0, "n\n60\n"), "{why}: {}", ended.stderr);
+    };
+    known(&|arguments| place.run_on("shop.db", arguments), "in the environment");
+    place.file("querymend.yaml", "database: shop.db\n");
+    known(&|arguments| place.run(arguments), "in the configuration");
+    // An option comes before the environment, and that before the configuration.
+    place.file("querymend.yaml", "database: nowhere.db\n");
+    known(&|arguments| place.run_on("shop.db", arguments), "in the environment before the configuration");
+    known(&|arguments| place.run_on("gone.db", &[arguments, &["--db", "shop.db"]].concat()), "by an option");
+    assert!(place.run(&["check", "--sql", right]).stderr.contains("there is no file `nowhere.db`"));
+}
+
+#[test]
+fn f02_a_schema_file_and_the_lines_of_a_batch_need_no_database() {
+    let place = Place::with_schema();
+    assert_eq!(place.run(&["demo", "shop.db"]).code, 0);
+    let check = |more: &[&str]| place.run_on("gone.db", &[&["check"], more].concat());
+    let ended = check(&["--schema", "schema.sql", "--sql", "SELECT name FROM products"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, "approved\n"));
+    place.file(
+        "lines.jsonl",
+        "{\"sql\": \"SELECT name FROM products\", \"db\": \"shop.db\"}\n{\"sql\": \"SELECT 1\"}\n",
+    );
+    let ended = check(&["--batch", "lines.jsonl"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, "2 approved, 0 refused\n"));
+}
+
+#[test]
+fn f02_a_server_is_named_by_its_parts_for_every_command() {
+    let place = Place::new();
+    // A port on which nobody listens.
+    let server = ["--db-host", "127.0.0.1", "--db-port", "1", "--db-user", "me"];
+    for command in
+        [&["check", "--sql", "SELECT 1"][..], &["fix", "--sql", "SELECT 1"], &["run", "--sql", "SELECT 1"], &["schema"]]
+    {
+        let said = |more: &[&str]| {
+            let ended = place.run(&[command, &server[..], more].concat());
+            assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{command:?}: {}", ended.stderr);
+            ended.stderr
+        };
+        let stderr = said(&["--dialect", "presto", "--catalog", "hive", "--db-schema", "my shop"]);
+        assert!(stderr.contains("presto://me@127.0.0.1:1/hive/my shop cannot be reached"), "{command:?}: {stderr}");
+        assert!(said(&["--dialect", "sqlite"]).contains("SQLite has no server"), "{command:?}");
+        assert!(said(&[]).contains("--dialect"), "{command:?}");
+        let help = place.help(command[0]);
+        assert!(help.contains("[env: QUERYMEND_DB]"), "{help}");
+    }
+    let ended = place.run(&["run", "--sql", "SELECT 1"]);
+    assert!(ended.code == 2 && ended.stderr.contains("no database is named"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: name one with --db, in the variable QUERYMEND_DB"), "{}", ended.stderr);
+}
+
+#[test]
+fn l01_what_fix_would_mend_is_said_to_be_mendable_and_nothing_else() {
+    let place = Place::with_schema();
+    let hint = |sql: &str, more: &[&str]| {
+        let ended = place.run(&[&["check", "--sql", sql], more].concat());
+        ended.stderr.lines().last().unwrap().to_string()
+    };
+    let schema = ["--schema", "schema.sql"];
+    let mend = "says more; `querymend fix` may mend it";
+    assert_eq!(hint("SELECT nme FROM products", &schema), format!("hint: `querymend explain unknown-column` {mend}"));
+    for sql in ["DELETE FROM products", "SELECT zzz_qqq FROM products", "DELETE FROM prodcts"] {
+        assert!(hint(sql, &schema).ends_with(" says more"), "{sql}");
+    }
+    // Without tables `fix` mends nothing.
+    assert!(hint("SELECT name, FROM products", &[]).ends_with(" says more"));
 }

@@ -32,13 +32,38 @@ fn f03_what_does_not_work_is_said_and_what_can_be_done() {
     assert!(ended.stdout.contains("error    connection") && ended.stdout.contains("hint:"), "{}", ended.stdout);
     for (arguments, said) in [
         (vec!["doctor"], "no database is named"),
-        (vec!["doctor", "--db", "nowhere.db"], "nowhere.db"),
-        (vec!["doctor", "--db", "oracle://scott:tiger@host/db"], "oracle://"),
+        (vec!["doctor", "--db-host", "here", "--dialect", "sqlite"], "SQLite has no server"),
     ] {
         let ended = place.run(&arguments);
         assert_eq!(ended.code, 2, "{arguments:?}: {}", ended.stdout);
         assert!(ended.stderr.contains(said) && ended.stderr.contains("hint:"), "{}", ended.stderr);
-        assert!(!ended.stderr.contains("tiger"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn f03_a_database_that_is_not_there_is_reported_like_one_that_cannot_be_reached() {
+    let place = Place::with_demo();
+    for (more, said) in [
+        (&["nowhere.db"][..], "there is no file `nowhere.db`"),
+        (&["postgres://me@127.0.0.1:1/shop"], "127.0.0.1:1"),
+        (&["oracle://scott:tiger@host/db"], "there is no engine for `oracle://` addresses"),
+        (&["shop.db", "--dialect", "mysql"], "speaks sqlite, not mysql"),
+    ] {
+        let arguments = [&["doctor", "--db"], more].concat();
+        let ended = place.run(&arguments);
+        assert_eq!((ended.code, ended.stderr.as_str()), (1, ""), "{more:?}");
+        assert!(ended.stdout.contains("  error    connection  ") && ended.stdout.contains(said), "{}", ended.stdout);
+        assert!(ended.stdout.contains("hint: ") && !ended.stdout.contains("tiger"), "{}", ended.stdout);
+        let ended = place.run(&[&arguments[..], &["--format", "json"]].concat());
+        let seen = ended.json();
+        let check = &seen["checks"][0];
+        assert_eq!(
+            (ended.code, &check["check"], &check["standing"]),
+            (1, &"connection".into(), &"error".into()),
+            "{seen}"
+        );
+        assert!(check["seen"].as_str().unwrap().contains(said), "{seen}");
+        assert!(!check["hint"].as_str().unwrap().is_empty() && !ended.stdout.contains("tiger"), "{seen}");
     }
 }
 

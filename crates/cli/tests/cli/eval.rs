@@ -96,8 +96,14 @@ fn what_is_in_the_way_of_an_evaluation_is_said() {
         assert!(ended.stderr.contains(words) && ended.stderr.contains("hint: "), "{words} in {}", ended.stderr);
     };
     failed(&["eval", "run", &set], "no model is configured");
+    // None is looked for here, so that no key and no pull would help.
+    let hint = place.run(&["eval", "run", &set]).stderr;
+    assert!(hint.contains("--model") && hint.contains("QUERYMEND_MODEL"), "{hint}");
+    for untrue in ["--yes", "OPENAI_API_KEY", "QUERYMEND_AUTO_PULL", "model pull"] {
+        assert!(!hint.contains(untrue), "{untrue} in {hint}");
+    }
     failed(&["eval", "run", "nowhere.yaml", "--model", "ollama:x"], "`nowhere.yaml` cannot be read");
     failed(&["eval", "show", "nowhere.jsonl"], "`nowhere.jsonl` cannot be read");
     let gone = "http://127.0.0.1:1/v1#gone";
-    failed(&["eval", "run", &set, "--limit", "1", "--model", gone], "1 questions could not be put");
+    failed(&["eval", "run", &set, "--limit", "1", "--model", gone], "1 question could not be put");
 }

@@ -9,7 +9,8 @@ fn a01_keys_are_made_listed_and_revoked() {
     assert_eq!(made.code, 0, "{}", made.stderr);
     let key = made.stdout.trim();
     assert!(key.starts_with("qm_") && key.len() == 84 && made.stdout.lines().count() == 1, "{}", made.stdout);
-    assert_eq!(made.stderr, "keep it: it is not shown again\n");
+    let unchecked = "note: no roles are configured here, so nothing is known of the role `analyst`\n";
+    assert_eq!(made.stderr, format!("{unchecked}keep it: it is not shown again\n"));
     let text = std::fs::read_to_string(place.path("keys.jsonl")).unwrap();
     assert!(text.contains("$argon2id$") && !text.contains(&key[20..]), "{text}");
     #[cfg(unix)]
@@ -44,7 +45,8 @@ fn a01_the_configuration_says_where_keys_are_and_which_roles_there_are() {
     assert_eq!(nowhere.code, 2);
     assert!(nowhere.stderr.contains("--keys"), "{}", nowhere.stderr);
     place.file("querymend.yaml", "server:\n  sign_in: {keys_file: keys.jsonl}\n  roles: {analyst: {max_rows: 10}}\n");
-    assert_eq!(place.run(&["key", "new", "ann", "--role", "analyst"]).code, 0);
+    let made = place.run(&["key", "new", "ann", "--role", "analyst"]);
+    assert_eq!((made.code, made.stderr.as_str()), (0, "keep it: it is not shown again\n"));
     let wrong = place.run(&["key", "new", "bob", "--role", "root"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("there is no role `root`") && wrong.stderr.contains("analyst"), "{}", wrong.stderr);
@@ -52,4 +54,18 @@ fn a01_the_configuration_says_where_keys_are_and_which_roles_there_are() {
         assert_eq!(place.run(&["key", "new", name]).code, 2, "{name:?}");
     }
     assert_eq!(place.run(&["key", "list", "--format", "json"]).json().as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a01_a_list_with_a_line_that_cannot_be_read_ends_with_1() {
+    let place = Place::new();
+    let list = || place.run(&["key", "list", "--keys", "keys.jsonl"]);
+    assert_eq!(place.run(&["key", "new", "ann", "--keys", "keys.jsonl"]).code, 0);
+    assert_eq!(list().code, 0);
+    let good = std::fs::read_to_string(place.path("keys.jsonl")).unwrap();
+    place.file("keys.jsonl", format!("{good}no key\n"));
+    let ended = list();
+    assert_eq!((ended.code, ended.stdout.lines().count()), (1, 1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("warning: line 2 of keys.jsonl cannot be read"), "{}", ended.stderr);
+    assert!(ended.stderr.lines().last().unwrap().starts_with("hint: "), "{}", ended.stderr);
 }

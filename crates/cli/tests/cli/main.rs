@@ -121,8 +121,24 @@ impl Place {
         self.run_with(arguments, b"")
     }
 
+    /// What a command says about itself, without the line breaks that depend on a width.
+    fn help(&self, command: &str) -> String {
+        self.run(&[command, "--help"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// With a database in the environment.
+    fn run_on(&self, database: &str, arguments: &[&str]) -> Ended {
+        let mut command = self.command(arguments);
+        command.env("QUERYMEND_DB", database);
+        Self::ended(command, b"")
+    }
+
     fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> Ended {
-        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        Self::ended(self.command(arguments), stdin)
+    }
+
+    fn ended(mut command: Command, stdin: &[u8]) -> Ended {
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
         let bytes = stdin.to_vec();
         // Written beside, because the command may answer before it has read everything.

@@ -94,6 +94,20 @@ fn stdout_has_the_protocol_alone_and_the_end_of_stdin_is_the_end() {
 }
 
 #[test]
+fn what_is_said_about_a_missing_model_is_true_of_this_command() {
+    let place = Place::with_demo();
+    place.alone("");
+    let ask = json!({ "name": "ask", "arguments": { "question": "How many orders are there?" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": ask });
+    let ended = place.run_with(&["mcp", "--db", "shop.db"], &lines(&[&greeting()[..], &[call]].concat()));
+    let said = ended.answers()[1].to_string();
+    assert!(said.contains("no model is configured") && said.contains("name one with --model"), "{said}");
+    // A key is looked for, and a server; there is no --yes.
+    assert!(said.contains("OPENAI_API_KEY") && !said.contains("--yes"), "{said}");
+    assert!(place.run(&["mcp", "--db", "shop.db", "--yes"]).stderr.contains("unexpected argument"));
+}
+
+#[test]
 fn what_is_no_message_harms_nobody() {
     let place = Place::with_demo();
     place.alone("");

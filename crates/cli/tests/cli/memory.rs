@@ -19,7 +19,9 @@ fn seeded() -> Place {
     let ended = place.run(&["memory", "seed", "examples.yaml", "--db", "shop.db"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(
-        ended.stderr.contains("not taken in, its query cannot be run: How many clients are there?"),
+        ended.stderr.contains(
+            "not taken in, its query cannot be run: How many clients are there? (there is no table `clients`"
+        ),
         "{}",
         ended.stderr
     );
@@ -182,4 +184,87 @@ fn what_is_in_the_way_of_a_memory_is_said() {
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "n\n7\n"), "{}", ended.stderr);
     assert!(ended.stderr.contains("note: nothing is remembered"), "{}", ended.stderr);
     assert_eq!(std::fs::read(place.path("state/querymend/memory.db")).unwrap(), b"this is no database");
+}
+
+#[test]
+fn f10_without_a_database_only_queries_that_read_are_taken_in() {
+    let place = Place::new();
+    let examples = "\
+- {question: How many?, sql: SELECT count(*) FROM anything}
+- {question: Make room, sql: DELETE FROM products}
+- {question: Two at once, sql: SELECT 1; SELECT 2}
+- {question: Half a query, sql: SELECT FROM WHERE}
+- {question: As text, sql: 'SELECT now()::text', dialect: postgres}
+";
+    place.file("examples.yaml", examples);
+    let ended = place.run(&["memory", "seed", "examples.yaml"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let note = "note: no database was named, so queries were not held against tables\n";
+    assert!(ended.stderr.starts_with(note), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with("2 taken in, 0 known before, 3 refused\n"), "{}", ended.stderr);
+    let refused = "not taken in, its query cannot be run: ";
+    let delete = "Make room (DELETE is not allowed: only questions (SELECT) are answered)";
+    assert!(ended.stderr.contains(&format!("{refused}{delete}\n")), "{}", ended.stderr);
+    for question in ["Two at once (", "Half a query ("] {
+        assert!(ended.stderr.contains(&format!("{refused}{question}")), "{}", ended.stderr);
+    }
+    let list = place.run(&["memory", "list"]).stdout;
+    assert!(list.contains("How many?") && list.contains("As text") && list.lines().count() == 2, "{list}");
+}
+
+#[test]
+fn f10_queries_of_other_databases_must_only_read_too() {
+    let place = Place::with_demo();
+    let examples = "\
+- {question: How many?, sql: SELECT count(*) FROM elsewhere, database: other}
+- {question: Make room, sql: DELETE FROM products, database: other}
+- {question: How many products?, sql: SELECT count(*) FROM products}
+";
+    place.file("examples.yaml", examples);
+    let ended = place.run(&["memory", "seed", "examples.yaml", "--db", "shop.db"]);
+    let note = "note: 2 queries are of other databases, and were not held against tables\n";
+    assert!(ended.stderr.starts_with(note), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with("2 taken in, 0 known before, 1 refused\n"), "{}", ended.stderr);
+}
+
+#[test]
+fn f09_the_database_may_stand_in_the_environment_or_in_the_configuration() {
+    let place = Place::with_demo();
+    assert_eq!(place.run(&["demo", "other.db"]).code, 0);
+    place.file("examples.yaml", EXAMPLES);
+    let seeded = place.run_on("shop.db", &["memory", "seed", "examples.yaml"]);
+    assert!(seeded.stderr.contains("2 taken in, 0 known before, 1 refused"), "{}", seeded.stderr);
+    assert!(!seeded.stderr.contains("no database was named"), "{}", seeded.stderr);
+    let count =
+        |database: &str, what: &str| place.run_on(database, &["memory", what]).stdout.matches("customers").count();
+    for what in ["list", "export"] {
+        assert!(count("shop.db", what) > 0, "{what}");
+        assert_eq!(count("other.db", what), 0, "{what}");
+    }
+    let list = || place.run(&["memory", "list"]);
+    assert_eq!(list().stdout.lines().count(), 2);
+    place.file("querymend.yaml", "database: other.db\n");
+    let ended = list();
+    assert!(ended.stdout.is_empty() && ended.stderr.starts_with("0 examples of "), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.ends_with("other.db\n"), "{}", ended.stderr);
+    // Its parts name a server, on a port where nobody listens.
+    let server =
+        ["--dialect", "mysql", "--db-host", "127.0.0.1", "--db-port", "1", "--db-user", "me", "--db-name", "shop"];
+    let ended = place.run(&[&["memory", "seed", "examples.yaml"], &server[..]].concat());
+    assert!(ended.code == 2 && ended.stderr.contains("there is no MySQL server at 127.0.0.1:1"), "{}", ended.stderr);
+    let ended = place.run(&[&["memory", "list"], &server[..]].concat());
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, ""), "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_shown_once_is_not_shown_times() {
+    let place = seeded();
+    let server = Server::saying(&["SELECT name FROM products WHERE price > 50"]);
+    let question = "Which products cost more than 50?";
+    let asked = place.run(&["ask", "--db", "shop.db", "--model", &server.model, question]);
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+    let id = first_id(&place, "Which products cost more than 100?");
+    let show = place.run(&["memory", "show", &id]).stdout;
+    assert!(show.contains("shown: 1 time; "), "{show}");
+    assert_eq!(place.run(&["memory", "stats"]).stdout.matches(" times; ").count(), 1);
 }

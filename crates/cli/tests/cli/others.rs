@@ -8,8 +8,9 @@ fn demo_writes_a_shop_and_the_commands_it_names_work() {
     let ended = place.run(&["demo"]);
     assert_eq!(ended.code, 0);
     let commands: Vec<&str> = ended.stdout.lines().filter_map(|line| line.trim().strip_prefix("querymend ")).collect();
-    assert_eq!(commands.len(), 4);
-    for (command, code) in commands.iter().zip([1, 0, 0, 0]) {
+    assert_eq!(commands.len(), 5);
+    assert_eq!(commands[0], "check --db querymend-demo.db broken.sql");
+    for (command, code) in commands.iter().zip([1, 1, 0, 0, 0]) {
         // No word of these holds a quote of its own.
         let words: Vec<&str> = command
             .split('"')
@@ -26,6 +27,25 @@ fn demo_writes_a_shop_and_the_commands_it_names_work() {
         again.stderr,
         "error: `querymend-demo.db` is already there\nhint: choose another name, or delete it first\n"
     );
+}
+
+#[test]
+fn demo_writes_the_query_that_it_explains_and_no_file_of_somebody_else() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("in")).unwrap();
+    let ended = place.run(&["demo", "in/shop.db"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("wrote in/broken.sql: a query with faults in it"), "{}", ended.stderr);
+    let check = place.run(&["check", "--db", "in/shop.db", "in/broken.sql"]);
+    assert_eq!(check.code, 1, "{}", check.stderr);
+    assert!(check.stdout.contains("`c` has no column `id` (did you mean `customer_id`?)"), "{}", check.stdout);
+
+    place.file("broken.sql", "SELECT 1");
+    let ended = place.run(&["demo", "shop.db"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("broken.sql is already there, and is left as it is"), "{}", ended.stderr);
+    assert!(!ended.stdout.contains("shop.db broken.sql"), "{}", ended.stdout);
+    assert_eq!(std::fs::read_to_string(place.path("broken.sql")).unwrap(), "SELECT 1");
 }
 
 #[test]

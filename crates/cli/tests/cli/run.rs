@@ -82,13 +82,16 @@ fn c01_what_is_refused_is_not_run_and_shown_on_stderr() {
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
     assert!(ended.stderr.starts_with("error[writes-data]: DROP TABLE is not allowed"), "{}", ended.stderr);
     assert!(
-        ended.stderr.contains(" --> q.sql:1:1\n") && ended.stderr.ends_with("refused: 1 error\n"),
+        ended.stderr.contains(" --> q.sql:1:1\n")
+            && ended.stderr.ends_with("refused: 1 error\nhint: `querymend explain writes-data` says more\n"),
         "{}",
         ended.stderr
     );
     let ended = run(&place, "SELECT names FROM products", &[]);
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
     assert!(ended.stderr.contains("= help: write `name`"), "{}", ended.stderr);
+    let hint = "\nhint: `querymend explain unknown-column` says more; `querymend fix` may mend it\n";
+    assert!(ended.stderr.ends_with(hint), "{}", ended.stderr);
     assert_eq!(run(&place, "SELECT count(*) FROM products", &["--format", "csv"]).stdout, "count(*)\n40\n");
 }
 
@@ -172,4 +175,41 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         assert_eq!(output.status.code(), Some(0), "{stderr}");
         assert!(!stderr.contains("error") && !stderr.contains("panicked"), "{stderr}");
     }
+}
+
+#[test]
+fn l08_the_limits_are_those_of_the_options_else_of_the_configuration() {
+    let place = Place::with_demo();
+    let sql = "SELECT name FROM products";
+    let rows =
+        |more: &[&str]| run(&place, sql, &[&["--format", "csv", "-q"], more].concat()).stdout.lines().count() - 1;
+    assert_eq!(rows(&[]), 40);
+    place.file("querymend.yaml", "limits: {rows: 5}\n");
+    assert_eq!((rows(&[]), rows(&["--max-rows", "7"])), (5, 7));
+    place.file("querymend.yaml", "limits: {bytes: 100}\n");
+    assert!(rows(&[]) < 40 && rows(&["--max-bytes", "1000000"]) == 40);
+    place.file("querymend.yaml", "limits: {time: 200ms}\n");
+    let ended = run(&place, FOREVER, &[]);
+    assert!(ended.code == 1 && ended.stderr.contains("longer than 200 ms"), "{}", ended.stderr);
+    let ended = run(&place, FOREVER, &["--timeout", "0.1"]);
+    assert!(ended.code == 1 && ended.stderr.contains("longer than 100 ms"), "{}", ended.stderr);
+    let help = place.help("run");
+    for default in
+        ["`limits.rows` of querymend.yaml, else 10000", "`limits.bytes`", "`limits.time` of querymend.yaml, else 30"]
+    {
+        assert!(help.contains(default), "{help}");
+    }
+}
+
+#[test]
+fn f11_rows_that_were_cut_off_are_not_judged() {
+    let place = Place::with_demo();
+    let ended = run(&place, "SELECT name FROM products", &["--max-rows", "0"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("truncated") && !ended.stderr.contains("empty-result"), "{}", ended.stderr);
+    let ended = run(&place, "SELECT NULL AS n UNION ALL SELECT NULL", &["--max-rows", "1"]);
+    assert!(ended.stderr.contains("truncated") && !ended.stderr.contains("null-result"), "{}", ended.stderr);
+    // Where there is nothing at all, no limit cut it off.
+    let ended = run(&place, "SELECT name FROM products WHERE price < 0", &["--max-rows", "0"]);
+    assert!(ended.stderr.contains("empty-result") && !ended.stderr.contains("truncated"), "{}", ended.stderr);
 }

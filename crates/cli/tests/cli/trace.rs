@@ -22,7 +22,7 @@ fn q14_the_trace_shows_what_the_answer_did_not() {
     let listed = place.run(&["trace"]);
     let lines: Vec<&str> = listed.stdout.lines().collect();
     assert_eq!(lines.len(), 2);
-    assert!(lines[0].ends_with("answered  Which electronics are there?") && lines[1].ends_with(QUESTION), "{lines:?}");
+    assert!(lines[0].ends_with("Which electronics are there?") && lines[1].ends_with(QUESTION), "{lines:?}");
     let first = lines[1].split(' ').next().unwrap();
     let told = place.run(&["trace", first]);
     for words in [QUESTION, "attempt 1\n", "'id' → 'product_id'", "error[unknown-column]", "ended: answered"] {
@@ -48,4 +48,35 @@ fn l08_the_configuration_says_how_many_runs_are_kept_and_where() {
     place.file("querymend.yaml", "trace: {keep: 0}\n");
     asked(&place, QUESTION);
     assert!(!place.path("state").exists());
+}
+
+#[test]
+fn q14_the_list_says_when_and_how_each_run_ended_in_words() {
+    let place = Place::with_demo();
+    asked(&place, QUESTION);
+    let server = Server::saying(&["SELECT flavour FROM products"]);
+    let ended =
+        place.run(&["ask", "--db", "shop.db", "--no-fallback", "--model", &server.model, "Which flavours are there?"]);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    // A run whose time is known: the example of RFC 9562.
+    let run = |id: &str| place.path("state/querymend/runs").join(format!("{id}.jsonl"));
+    let old = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
+    std::fs::write(run(old), "{\"event\": \"started\", \"question\": \"How many?\"}\n").unwrap();
+    let listed = place.run(&["trace"]);
+    assert_eq!(listed.stdout.lines().count(), 3, "{}", listed.stdout);
+    let known = format!("{old}  2022-02-22T19:22:22Z  cut off     How many?");
+    assert_eq!(listed.stdout.lines().last(), Some(known.as_str()));
+    assert!(
+        listed.stdout.contains("Z  gave up     Which flavours") && !listed.stdout.contains("gave_up"),
+        "{}",
+        listed.stdout
+    );
+    assert!(listed.stdout.contains("Z  answered    Show the id"), "{}", listed.stdout);
+    // Programs are told the words of the protocol.
+    let json = place.run(&["trace", "--format", "json"]).json();
+    assert_eq!((&json[0]["status"], &json[2]["began"]), (&"gave_up".into(), &"2022-02-22T19:22:22Z".into()), "{json}");
+    let told = place.run(&["trace", "last"]).stdout;
+    assert!(told.contains("\nended: gave up (") && !told.contains("gave_up"), "{told}");
+    let one = place.run(&["trace", json[1]["id"].as_str().unwrap()]).stdout;
+    assert!(one.contains("took: 1 call of the model"), "{one}");
 }

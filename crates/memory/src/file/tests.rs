@@ -244,7 +244,7 @@ async fn f06_a_large_file_keeps_its_index_and_all_rows() {
         while !built(&store) {
             assert_eq!(first(&store, &many[at].question).await.as_ref(), Some(&many[at].question));
             at = (at + 4_999) % count;
-            assert!(start.elapsed() < Duration::from_secs(120));
+            assert!(start.elapsed() < Duration::from_secs(600));
         }
         assert_eq!(first(&store, &many[9].question).await.as_ref(), Some(&many[9].question));
     }

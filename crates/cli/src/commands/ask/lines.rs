@@ -105,10 +105,10 @@ pub fn run(file: &Path, ask: &AskQuestion, config: &Config, out: &mut Out) -> Re
     };
     let runtime = runtime()?;
     let desk = Arc::new(Desk {
-        model: chosen::model(&ask.asking, &ask.unnamed, config, out)?,
+        model: chosen::model(&ask.asking, Some(&ask.unnamed), config, out)?,
         config: config.clone(),
         database: ask.database.clone(),
-        common: ask.database.address(config),
+        common: ask.database.address(config)?,
         root: options.root.clone(),
         open: Mutex::new(HashMap::new()),
         breakers: Arc::new(Breakers::new(config.circuit_breaker)),

@@ -5,13 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use querymend::config::ValuesSection;
 use querymend_sql::dialect::SQLITE;
 use querymend_sql::{Dialect, Policy};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::job::{Answer, Asked, Job};
-use crate::against::{Against, Known, dialect};
+use crate::against::{Known, dialect};
 use crate::failure::Failure;
 use crate::input;
 use querymend::correct::words;
@@ -44,8 +45,8 @@ pub(super) struct Desk<J> {
     /// For lines that name neither database nor schema, where the command line names one.
     common: Option<Arc<Known>>,
     nothing: Arc<Known>,
-    /// Whether the values of databases are read too.
-    values: bool,
+    /// Which values of databases are read too.
+    values: ValuesSection,
     known: Mutex<HashMap<Source, Slot>>,
 }
 
@@ -95,10 +96,9 @@ impl<J: Job> Desk<J> {
         policy: Policy,
         dialect: Option<&'static Dialect>,
         common: Option<Arc<Known>>,
-        values: bool,
+        values: ValuesSection,
     ) -> Self {
-        let nothing =
-            Arc::new(Known { schema: None, dialect: dialect.unwrap_or(&SQLITE), database: None, values: false });
+        let nothing = Arc::new(Known::nothing(dialect.unwrap_or(&SQLITE)));
         Self {
             job,
             root: root.to_path_buf(),
@@ -194,15 +194,11 @@ impl<J: Job> Desk<J> {
             Arc::clone(self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(source.clone()).or_default());
         // Others wait for the same schema here, and not for the map.
         slot.get_or_init(|| {
-            let against = match source {
-                Source::Database(address) => {
-                    Against { db: Some(address), schema: None, dialect: None, no_values: !self.values }
-                }
-                Source::File(path, dialect) => {
-                    Against { db: None, schema: Some(path), dialect: Dialect::named(dialect), no_values: true }
-                }
+            let known = match source {
+                Source::Database(address) => Known::database(&address, None, self.values.clone()),
+                Source::File(path, dialect) => Known::file(&path, Dialect::named(dialect).unwrap_or(&SQLITE)),
             };
-            against.read().map(|known| Arc::new(known.hiding(&self.policy)))
+            known.map(|known| Arc::new(known.hiding(&self.policy)))
         })
         .clone()
     }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use querymend::Config;
+use querymend_engine::Engine;
 use querymend_memory::seed::{self, Form};
 use querymend_memory::{Change, Example, ExampleStore, Filter, Provenance, Sought, Standing};
-use querymend_sql::{Context, review};
+use querymend_sql::dialect::SQLITE;
+use querymend_sql::{Context, Dialect, Schema, Severity, review};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -14,7 +16,7 @@ use super::{Export, Format, Ids, List, Search, Seed, Show, Verify};
 use crate::against::dialect;
 use crate::commands::check::pretty;
 use crate::failure::{Exit, Failure};
-use crate::out::Out;
+use crate::out::{Out, counted};
 use crate::remember;
 use crate::render::one_line;
 use crate::setup::Database;
@@ -28,15 +30,31 @@ pub(super) struct Desk<'d> {
     pub(super) out: &'d mut Out,
 }
 
-/// Whether a query may be sent, and nothing is known against it.
-fn is_sound(sql: &str, context: &Context<'_>) -> bool {
-    let found = review(sql, context);
-    found.is_clean() && found.approve().is_ok()
+/// The tables of a database that is named.
+struct Tables<'t> {
+    name: &'t str,
+    dialect: &'static Dialect,
+    schema: Schema,
 }
 
-fn counted(examples: usize) -> String {
-    format!("{examples} {}", if examples == 1 { "example" } else { "examples" })
+/// What is known against a query, and keeps it from being sent.
+fn fault(sql: &str, context: &Context<'_>) -> Option<String> {
+    let found = review(sql, context);
+    if found.is_clean() && found.approve().is_ok() {
+        return None;
+    }
+    let error = found.findings.into_iter().find(|finding| finding.severity == Severity::Error);
+    Some(error.map_or_else(|| "it is not one query that only reads".to_string(), |error| error.message))
 }
+
+/// How many examples, and of which database where only one was looked at.
+fn told(examples: usize, database: Option<&str>) -> String {
+    let of = database.map_or(String::new(), |name| format!(" of {}", one_line(name)));
+    format!("{}{of}", counted(examples, "example"))
+}
+
+/// A database, and the name by which it is known here.
+type Opened = (String, Arc<dyn Engine>);
 
 /// More are not read at a time.
 const PAGE: usize = 1_000;
@@ -44,9 +62,14 @@ const PAGE: usize = 1_000;
 impl Desk<'_> {
     /// The name by which a database is known here, where one is named.
     fn named(&self, database: &Database) -> Result<Option<String>, Failure> {
-        let Some(address) = database.db.clone() else { return Ok(None) };
+        Ok(self.opened(database)?.map(|(name, _)| name))
+    }
+
+    /// The same, with the database itself.
+    fn opened(&self, database: &Database) -> Result<Option<Opened>, Failure> {
+        let Some(address) = database.address(&self.config)? else { return Ok(None) };
         let engine = database.open_at(&address, &self.config)?;
-        Ok(Some(remember::identity(&*engine, &address)))
+        Ok(Some((remember::identity(&*engine, &address), engine)))
     }
 
     pub(super) fn list(&mut self, list: &List) -> Result<Exit, Failure> {
@@ -60,7 +83,7 @@ impl Desk<'_> {
         let all = self.runtime.block_on(self.store.count(&filter))?;
         self.write(&examples)?;
         self.out.note(&match all.saturating_sub(examples.len()) {
-            0 => counted(all),
+            0 => told(all, filter.database.as_deref()),
             more => format!("{} of {all} examples; --limit shows more ({more} are left)", examples.len()),
         });
         Ok(Exit::Done)
@@ -93,7 +116,8 @@ impl Desk<'_> {
             line("metric", metric)?;
         }
         line("standing", &format!("{}, {}", example.standing.name(), example.provenance.name()))?;
-        line("shown", &format!("{} times; helped {}, hurt {}", example.uses, example.helped, example.hurt))?;
+        let shown = counted(example.uses, "time");
+        line("shown", &format!("{shown}; helped {}, hurt {}", example.helped, example.hurt))?;
         line("id", &example.id)?;
         Ok(Exit::Done)
     }
@@ -160,7 +184,7 @@ impl Desk<'_> {
             self.out.line(&format!("                {}", one_line(&example.sql)))?;
         }
         self.out.flush()?;
-        self.out.note(&counted(found.len()));
+        self.out.note(&told(found.len(), database.as_deref()));
         Ok(Exit::Done)
     }
 
@@ -185,18 +209,11 @@ impl Desk<'_> {
     }
 
     pub(super) fn seed(&mut self, given: &Seed) -> Result<Exit, Failure> {
-        let mut refused = Vec::new();
-        let database = match &given.database.db {
-            Some(address) => {
-                let engine = given.database.open_at(address, &self.config)?;
-                Some((remember::identity(&*engine, address), engine))
-            }
-            None => None,
-        };
+        let database = self.opened(&given.database)?;
         let (name, spoken) = match (&database, given.database.dialect) {
             (Some((name, engine)), _) => (name.as_str(), engine.dialect()),
             (None, Some(dialect)) => ("", dialect),
-            (None, None) => ("", &querymend_sql::dialect::SQLITE),
+            (None, None) => ("", &SQLITE),
         };
         let mut examples = seed::read_file(&given.file, name, spoken.name)?;
         for example in &mut examples {
@@ -206,27 +223,48 @@ impl Desk<'_> {
             })?;
             example.dialect = known.name.to_string();
         }
-        if let Some((name, engine)) = &database {
+        let tables = database.as_ref().map(|(name, engine)| {
             let schema = self.runtime.block_on(engine.schema())?;
-            let policy = &self.config.policy;
-            let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy, question: None };
-            let ours = |example: &Example| example.database == *name;
-            let fits = |example: &Example| !ours(example) || is_sound(&example.sql, &context);
-            examples.retain(|example| {
-                let keep = fits(example);
-                if !keep {
-                    refused.push(one_line(&example.question));
-                }
-                keep
-            });
+            Ok::<_, Failure>(Tables { name, dialect: engine.dialect(), schema })
+        });
+        let (sound, refused) = self.sorted_out(examples, tables.transpose()?.as_ref());
+        let new = self.runtime.block_on(self.store.add(&sound))?;
+        for (question, why) in &refused {
+            self.out.note(&format!("not taken in, its query cannot be run: {question} ({why})"));
         }
-        let new = self.runtime.block_on(self.store.add(&examples))?;
-        for question in refused.iter().take(10) {
-            self.out.note(&format!("not taken in, its query cannot be run: {question}"));
-        }
-        let known = examples.len() - new;
+        let known = sound.len() - new;
         self.out.note(&format!("{new} taken in, {known} known before, {} refused", refused.len()));
         Ok(Exit::Done)
+    }
+
+    /// The examples that may be taken in, and the questions of the others, each with what is wrong. What belongs to no database
+    /// that is open is not held against tables, and that is said; it must be one query that only reads all the same.
+    fn sorted_out(&self, examples: Vec<Example>, tables: Option<&Tables<'_>>) -> (Vec<Example>, Vec<(String, String)>) {
+        let (mut sound, mut refused, mut unheld) = (Vec::new(), Vec::new(), 0_usize);
+        for example in examples {
+            let own = tables.filter(|tables| example.database == tables.name);
+            unheld += usize::from(own.is_none());
+            let spoken = Dialect::named(&example.dialect).unwrap_or(&SQLITE);
+            let context = Context {
+                schema: own.map(|tables| &tables.schema),
+                dialect: own.map_or(spoken, |tables| tables.dialect),
+                policy: &self.config.policy,
+                question: None,
+            };
+            match fault(&example.sql, &context) {
+                None => sound.push(example),
+                Some(why) => refused.push((one_line(&example.question), one_line(&why))),
+            }
+        }
+        match (tables, unheld) {
+            (None, _) => self.out.note("note: no database was named, so queries were not held against tables"),
+            (Some(_), 0) => {}
+            (Some(_), 1) => self.out.note("note: 1 query is of another database, and was not held against tables"),
+            (Some(_), n) => {
+                self.out.note(&format!("note: {n} queries are of other databases, and were not held against tables"));
+            }
+        }
+        (sound, refused)
     }
 
     pub(super) fn export(&mut self, export: &Export) -> Result<Exit, Failure> {
@@ -245,13 +283,13 @@ impl Desk<'_> {
             None => self.out.write(text.as_bytes())?,
         }
         self.out.flush()?;
-        self.out.note(&counted(examples.len()));
+        self.out.note(&told(examples.len(), filter.database.as_deref()));
         Ok(Exit::Done)
     }
 
     pub(super) fn verify(&mut self, verify: &Verify) -> Result<Exit, Failure> {
         let engine = verify.database.open(&self.config)?;
-        let address = verify.database.address(&self.config).unwrap_or_default();
+        let address = verify.database.must_have_address(&self.config)?;
         let schema = self.runtime.block_on(engine.schema())?;
         let policy = self.config.policy.clone();
         let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
@@ -259,7 +297,7 @@ impl Desk<'_> {
         let mut changes: Vec<(String, Change)> = Vec::new();
         let (mut fits, mut stale) = (0, Vec::new());
         self.each(&filter, |example| {
-            let sound = is_sound(&example.sql, &context);
+            let sound = fault(&example.sql, &context).is_none();
             let standing = match (sound, example.standing) {
                 (true, Standing::Stale) => Some(Standing::Unverified),
                 (false, Standing::Verified | Standing::Unverified) => Some(Standing::Stale),
@@ -318,7 +356,7 @@ impl Desk<'_> {
             let name = if name.is_empty() { "any database".to_string() } else { one_line(name) };
             self.out.line(&format!("  {name}: {count}"))?;
         }
-        self.out.line(&format!("shown: {uses} times; helped {helped}, hurt {hurt}"))?;
+        self.out.line(&format!("shown: {}; helped {helped}, hurt {hurt}", counted(uses, "time")))?;
         Ok(Exit::Done)
     }
 }

@@ -20,7 +20,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         return;
     }
     let words: Vec<TokenWithSpan> =
-        tokens(subject).iter().cloned().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+        tokens(subject).iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).cloned().collect();
     let span = |i: usize| subject.query.span(words[i].span);
     let mut edits: Vec<Edit> = Vec::new();
     let mut first = None;
