@@ -164,6 +164,8 @@ pub struct Dialect {
     pub grouping_sees_outer: bool,
     /// ORDER BY behind a set operation takes names of the result only, no expressions.
     pub set_order_by_names_only: bool,
+    /// It takes a column with the name of its table there, if one of the parts gives it.
+    pub set_order_by_sees_parts: bool,
     /// The name of a table is also the value of its whole row.
     pub rows_are_values: bool,
     /// Two columns of one name in one derived table are told apart silently.

@@ -57,8 +57,9 @@ pub struct Query {
     comments_in_sql: Vec<Span>,
     edits: Vec<Edit>,
     lines: Vec<usize>,
-    /// Every letter of `sql` is one byte.
-    ascii: bool,
+    /// Where the letters of `sql` begin, and how many stand before each line; nothing if every letter is one byte.
+    letters: Vec<u32>,
+    letters_before: Vec<usize>,
 }
 
 impl Query {
@@ -75,7 +76,8 @@ impl Query {
             comments_in_sql: Vec::new(),
             edits: Vec::new(),
             lines: Vec::new(),
-            ascii: false,
+            letters: Vec::new(),
+            letters_before: Vec::new(),
         };
         if text.len() > policy.max_bytes {
             let (is, most) = (text.len(), policy.max_bytes);
@@ -113,7 +115,11 @@ impl Query {
             }
         };
         query.lines = std::iter::once(0).chain(query.sql.match_indices('\n').map(|(i, _)| i + 1)).collect();
-        query.ascii = query.sql.is_ascii();
+        if !query.sql.is_ascii() {
+            query.letters = query.sql.char_indices().map(|(at, _)| at as u32).collect();
+            let before = |line: &usize| query.letters.partition_point(|&at| (at as usize) < *line);
+            query.letters_before = query.lines.iter().map(before).collect();
+        }
         match parsed {
             Ok(parsed) => {
                 query.comments = parsed
@@ -180,12 +186,9 @@ impl Query {
         let line = (location.line as usize).saturating_sub(1);
         let Some(&start) = self.lines.get(line) else { return self.sql.len() };
         let column = (location.column as usize).saturating_sub(1);
-        if self.ascii {
-            return (start + column).min(self.sql.len());
-        }
+        let Some(&before) = self.letters_before.get(line) else { return (start + column).min(self.sql.len()) };
         let end = self.lines.get(line + 1).copied().unwrap_or(self.sql.len());
-        let text = &self.sql[start..end];
-        text.char_indices().nth(column).map_or(end, |(i, _)| start + i)
+        self.letters.get(before + column).map_or(end, |&at| (at as usize).min(end))
     }
 
     fn to_source(&self, offset: usize) -> usize {

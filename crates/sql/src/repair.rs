@@ -107,7 +107,9 @@ mod tests {
                 &SQLITE,
                 "SELECT IF(stock > 3, CONCAT(name, stock + 1), STRING_AGG(name, ', ')) FROM products",
                 "no such function: STRING_AGG",
-                Some("SELECT iif(stock > 3, (name || (stock + 1)), group_concat(name, ', ')) FROM products"),
+                Some(
+                    "SELECT iif(stock > 3, (COALESCE(name, '') || COALESCE(stock + 1, '')), group_concat(name, ', ')) FROM products",
+                ),
             ),
             (
                 &SQLITE,

@@ -215,7 +215,11 @@ mod tests {
         check("SELECT a FROM t WHERE b &gt; 1", "SELECT a FROM t WHERE b > 1", &["escaped-characters"]);
         check("SELECT a FROM t WHERE b = ‘x’s’", "SELECT a FROM t WHERE b = 'x''s'", &["typographic-signs"]);
         check("SELECT a\u{a0}FROM t", "SELECT a FROM t", &["typographic-signs"]);
-        check("SELECT a -- b\nFROM t # c\nWHERE a > 1", "SELECT a -- b\nFROM t \nWHERE a > 1", &["foreign-comment"]);
+        check(
+            "SELECT a -- b\nFROM t # so it is\nWHERE a > 1",
+            "SELECT a -- b\nFROM t \nWHERE a > 1",
+            &["foreign-comment"],
+        );
     }
 
     #[test]

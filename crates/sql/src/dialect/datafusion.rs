@@ -62,6 +62,7 @@ pub static DATAFUSION: Dialect = Dialect {
     struct_fields: true,
     rows_are_values: false,
     set_order_by_names_only: false,
+    set_order_by_sees_parts: false,
     grouping: Grouping::Refused,
     // It coerces text and numbers where it can.
     strict_types: false,

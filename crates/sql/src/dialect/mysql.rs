@@ -98,6 +98,7 @@ pub static MYSQL: Dialect = Dialect {
     qualified_names_look_outward: false,
     grouping_sees_outer: true,
     set_order_by_names_only: false,
+    set_order_by_sees_parts: false,
     rows_are_values: false,
     duplicate_columns_allowed: false,
     struct_fields: false,

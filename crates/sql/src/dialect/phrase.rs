@@ -378,12 +378,19 @@ pub(crate) fn number(text: &str) -> Option<i64> {
 
 /// What is longer was nested beyond what anybody writes.
 const LONGEST: usize = 4_000;
+/// What a template says three times and more may be so long.
+const LONGEST_REPEATED: usize = 200;
 
 /// Fills a template: `{0}` is the first argument, `{*}` all of them with commas, `{|}` all of them with `||`; `{unit}` and
 /// `{UNIT}` are the unit, `{sign}` and `{count}` the second argument as a number, `{date}` is `date` or, where the first argument
 /// has a time of day, `datetime`; `{1:template}` and the like are a format in the letters of that family, in quotes.
 fn fill(template: &str, said: &Said, unit: Unit) -> Option<String> {
     let arguments = &said.arguments;
+    // What is said several times is short, or calls inside each other would grow without end.
+    let long = |argument: &String| argument.len() > LONGEST_REPEATED;
+    if template.matches("{0}").count() > 2 && arguments.first().is_some_and(long) {
+        return None;
+    }
     let mut filled = String::new();
     let mut rest = template;
     while let Some(open) = rest.find('{') {

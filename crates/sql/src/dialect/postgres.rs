@@ -101,6 +101,7 @@ pub static POSTGRES: Dialect = Dialect {
     qualified_names_look_outward: false,
     grouping_sees_outer: true,
     set_order_by_names_only: true,
+    set_order_by_sees_parts: false,
     rows_are_values: true,
     duplicate_columns_allowed: false,
     struct_fields: false,

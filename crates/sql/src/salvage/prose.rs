@@ -153,8 +153,9 @@ pub(super) fn cut_prose(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) -> boo
         }
         // The longest forms first, then the shortest: a prompt that goes on has its answer at the beginning.
         let mut all = ends(&text[start..]);
-        let again = lower[start..].contains("`select ") || lower[start..].contains("`with ");
-        if text[..start].ends_with('`') && !again {
+        let queries = ["`select ", "`with "].iter().map(|query| lower.matches(query).count()).sum::<usize>();
+        let others = || text.split('`').any(hides_a_statement);
+        if text[..start].ends_with('`') && queries == 1 && !others() {
             // Code inside a sentence ends where its quote closes. Of several such queries nobody says which is the answer.
             all.extend(text[start..].match_indices('`').map(|(i, _)| i));
             all.sort_unstable_by(|a, b| b.cmp(a));
@@ -205,9 +206,12 @@ fn is_inner(before: &str) -> bool {
 pub(super) fn ends(text: &str) -> Vec<usize> {
     let mut out = vec![text.len()];
     out.extend(pieces(text).filter(|p| p.kind == PieceKind::Semicolon).map(|p| p.start));
-    for mark in ["```", "<|", "</", "\\G", "\\g"] {
+    for mark in ["```", "<|", "</"] {
         out.extend(text.match_indices(mark).map(|(i, _)| i));
     }
+    // MySQL's shell shows rows below each other; nothing stands behind that.
+    let end = text.trim_end_matches(|c: char| c.is_whitespace() || c == ';');
+    out.extend(["\\G", "\\g"].iter().filter_map(|mark| end.strip_suffix(mark)).map(str::len));
     // A comment behind which another query begins is the next prompt.
     for comment in pieces(text).filter(|p| p.kind == PieceKind::BlockComment) {
         let next = text[comment.end..].trim_start();

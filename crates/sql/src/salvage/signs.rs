@@ -98,7 +98,7 @@ pub(super) fn plain_signs(draft: &mut Draft, widths: bool, parses: &dyn Fn(&str)
             edits.push(Edit { span: Span::new(at, at + c.len_utf8()), text: plain.into() });
         }
     }
-    if edits.is_empty() || open.is_some() {
+    if edits.is_empty() || edits.len() > MOST_SIGNS || open.is_some() {
         return false;
     }
     draft.steps.push(Step { code: "typographic-signs", edits });
@@ -108,6 +108,9 @@ pub(super) fn plain_signs(draft: &mut Draft, widths: bool, parses: &dyn Fn(&str)
     }
     done
 }
+
+/// More of them are in no query that somebody wrote.
+const MOST_SIGNS: usize = 200;
 
 /// `# so` and `// so` to the end of a line, where the dialect has no such comments. What could be a part of the query on the same
 /// line is not taken away.
@@ -127,7 +130,11 @@ pub(super) fn foreign_comments(draft: &mut Draft, parses: &dyn Fn(&str) -> bool)
                 }
                 let end = text[at..].find('\n').map_or(text.len(), |n| at + n);
                 let body = text[at..end].trim_start_matches(['#', '/']);
-                let query = body.split(|c: char| !c.is_ascii_alphabetic()).any(|w| WORDS.contains(&w));
+                let words: Vec<&str> = body.split(|c: char| !c.is_alphabetic()).filter(|w| !w.is_empty()).collect();
+                let goes_on = words.first().is_some_and(|w| WORDS.iter().any(|word| w.eq_ignore_ascii_case(word)));
+                // One word or number behind it may be a value: `a // 2` divides, `a # b` is an operator.
+                let value = words.len() < 2 || body.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '(');
+                let query = goes_on || value || words.iter().any(|w| WORDS.contains(w));
                 if query || body.contains(['\'', '"', '`', ';']) || hides_a_statement(body) {
                     return false;
                 }

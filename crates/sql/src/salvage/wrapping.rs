@@ -3,6 +3,7 @@
 use super::prose::{begins_a_statement, has_phrase, hides_a_statement};
 use super::{Draft, Step};
 use crate::finding::{Edit, Span};
+use crate::pieces::{PieceKind, pieces};
 
 /// `{"sql": "SELECT …\n"}`: the string of the first key that names SQL.
 pub(super) fn unwrap_json(draft: &mut Draft) {
@@ -89,7 +90,9 @@ fn outside_strings(text: &str) -> String {
 pub(super) const MARKS: &[(&str, &str)] =
     &[("```", "```"), ("<sql>", "</sql>"), ("[SQL]", "[/SQL]"), ("[sql]", "[/sql]"), ("~~~", "~~~")];
 
-/// How models begin what they add to an answer.
+/// How models say that what comes is the answer, and what they wrote before is not.
+const FINALLY: &[&str] = &["final", "correct", "fixed", "instead", "so the query", "the answer", "rewritten"];
+/// How they begin what they add to an answer, whatever else they say.
 const ASIDES: &[&str] =
     &["alternativ", "if you ", "you can also", "you could also", "another way", "optional", "variant"];
 
@@ -118,16 +121,16 @@ pub(super) fn open_fence(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) {
         let body = |at: usize| &draft.text[blocks[at].0..blocks[at].1];
         let whole: Vec<usize> = (0..blocks.len()).filter(|&i| !body(i).trim().is_empty() && parses(body(i))).collect();
         let best = whole.iter().copied().reduce(|kept, next| {
-            // What comes last is the answer, unless it is said to answer something else, or asks for nothing.
+            // The first is the answer, unless a later one is said to be it.
             let between = draft.text[blocks[kept].1..blocks[next].0].to_ascii_lowercase();
-            let other = ASIDES.iter().any(|a| between.contains(a)) || !starts_like_sql(body(next));
-            if other { kept } else { next }
+            let says = |words: &[&str]| words.iter().any(|word| between.contains(word));
+            if says(FINALLY) && !says(ASIDES) && starts_like_sql(body(next)) { next } else { kept }
         });
         let best = best.or_else(|| (0..blocks.len()).rfind(|&i| starts_like_sql(body(i))));
         if let Some(best) = best {
             // The other blocks hold queries of their own, of which a clause on a line of its own is part.
             let hides = |at: usize| match starts_like_sql(body(at)) && parses(body(at)) {
-                true => begins_a_statement(body(at)),
+                true => begins_a_statement(body(at)) || does_more(body(at)),
                 false => hides_a_statement(body(at)),
             };
             let mut edge = draft.start;
@@ -144,6 +147,14 @@ pub(super) fn open_fence(draft: &mut Draft, parses: &dyn Fn(&str) -> bool) {
             return;
         }
     }
+}
+
+/// Whether a query in a block that is not the answer keeps what it finds, or has another one behind it.
+fn does_more(text: &str) -> bool {
+    let code: String =
+        pieces(text).filter(|p| p.kind != PieceKind::LineComment).map(|p| &text[p.start..p.end]).collect();
+    let into = code.split(|c: char| !c.is_alphanumeric()).any(|word| word.eq_ignore_ascii_case("into"));
+    into || code.trim().trim_end_matches(';').contains(';')
 }
 
 pub(super) fn is_tag(word: &str) -> bool {
@@ -196,7 +207,15 @@ const ESCAPES: &[(&str, &str)] = &[
 pub(super) fn unescape(draft: &mut Draft) {
     let mut edits = Vec::new();
     let text = draft.kept();
-    for (i, pair) in ESCAPES.iter().flat_map(|(from, to)| text.match_indices(from).map(move |(i, _)| (i, (from, to)))) {
+    // Where no entity stands outside of quotes, those inside are what they are.
+    let code =
+        |at: usize| pieces(text).filter(|p| p.kind == PieceKind::Code).any(|piece| piece.start <= at && at < piece.end);
+    let is_entity = |from: &str| from.starts_with('&');
+    let mut entities =
+        ESCAPES.iter().filter(|(from, _)| is_entity(from)).flat_map(|(from, _)| text.match_indices(from));
+    let outside = entities.any(|(at, _)| code(at));
+    let known = ESCAPES.iter().filter(|(from, _)| outside || !is_entity(from));
+    for (i, pair) in known.flat_map(|(from, to)| text.match_indices(from).map(move |(i, _)| (i, (from, to)))) {
         let at = draft.start + i;
         edits.push(Edit { span: Span::new(at, at + pair.0.len()), text: (*pair.1).to_string() });
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use sqlparser::ast::{
-    Cte as CteNode, Expr, Fetch, LimitClause, OrderBy, OrderByKind, Query, SetExpr, SetOperator, Spanned,
+    Cte as CteNode, Expr, Fetch, Ident, LimitClause, OrderBy, OrderByKind, Query, SetExpr, SetOperator, Spanned,
     Value as Literal,
 };
 use sqlparser::tokenizer::Span as Place;
@@ -240,6 +240,7 @@ impl<'a> Resolver<'a> {
         };
         let in_part = body.blocks.iter().any(|&b| match expr {
             Expr::Identifier(name) => self.alias(name, b, true).is_some(),
+            Expr::CompoundIdentifier(parts) if self.dialect.set_order_by_sees_parts => self.is_item(parts, b),
             _ => self.facts.blocks[b].items.iter().any(|i| i.expression == Some(expr)),
         });
         if in_result || in_part {
@@ -250,6 +251,18 @@ impl<'a> Resolver<'a> {
         } else if let Some(block) = body.first_block {
             self.expression(expr, Spot::new(block, Clause::OrderBy));
         }
+    }
+
+    /// Whether a name with its table is an item of a block, written with the table or without.
+    fn is_item(&self, parts: &[Ident], block: BlockId) -> bool {
+        let [table, column] = parts else { return false };
+        let sources = &self.facts.blocks[block].sources;
+        let of_table = sources.iter().any(|&s| self.same(table, self.facts.sources[s].called()));
+        self.facts.blocks[block].items.iter().any(|item| match item.expression {
+            Some(Expr::Identifier(name)) => of_table && self.same(column, &name.value),
+            Some(Expr::CompoundIdentifier(own)) => own == parts,
+            _ => false,
+        })
     }
 
     /// LIMIT and OFFSET; true if at most one row is left.

@@ -10,7 +10,7 @@ use crate::near::{is_slip, nearest};
 use crate::rules::names::meant;
 use crate::rules::portable::function_of_another_dialect::with_days;
 use crate::rules::portable::moments::is_present;
-use crate::rules::portable::rephrase::{rephrase, say_otherwise};
+use crate::rules::portable::rephrase::{joined_without_null, rephrase, say_otherwise};
 use crate::rules::{Rule, Subject};
 use crate::scope::Call;
 
@@ -127,7 +127,7 @@ fn is_newer(name: &str, subject: &Subject<'_>) -> bool {
 pub(crate) fn plainer(subject: &Subject<'_>) -> Option<Fix> {
     let own = |call: &&Call<'_>| !subject.context.schema.is_some_and(|s| s.has_function(&call.lower));
     let newer = subject.facts.calls.iter().filter(|call| is_newer(&call.lower, subject)).filter(own);
-    newer.filter_map(|call| say_otherwise(call, subject)).next()
+    newer.filter_map(|call| joined_without_null(call, subject).or_else(|| say_otherwise(call, subject))).next()
 }
 
 /// Whether neither the dialect, nor the schema, nor the policy knows the function.

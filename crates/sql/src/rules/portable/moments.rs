@@ -167,7 +167,12 @@ pub(crate) fn present(word: Span, subject: &Subject<'_>) -> Option<Fix> {
         let (text, _) = moved.in_words_of(dialect).filter(|_| !scaled && !joined)?;
         return Some(mend::replace(word.join(at), text, Applicability::Likely, why));
     }
-    (!is_subtracted(word, subject) && !meets_numbers(word, subject)).then_some(())?;
+    // Cut back to its day it is today, and other functions take numbers.
+    let before = words.iter().rposition(|(span, _)| span.end <= word.start)?;
+    let cut = before > 0
+        && words[before].1 == Token::LParen
+        && matches!(&words[before - 1].1, Token::Word(called) if called.value.eq_ignore_ascii_case("trunc"));
+    (!cut && !is_subtracted(word, subject) && !meets_numbers(word, subject)).then_some(())?;
     Some(mend::replace(word, now, Applicability::Likely, why))
 }
 

@@ -162,6 +162,22 @@ pub(crate) fn say_otherwise(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fi
     Some(mend::replace(whole, text, Applicability::Likely, why))
 }
 
+/// CONCAT that leaves out NULL, as the dialect's own does, in words that it had before.
+pub(crate) fn joined_without_null(call: &Call<'_>, subject: &Subject<'_>) -> Option<Fix> {
+    let dialect = subject.context.dialect;
+    (call.lower == "concat" && mend::worth_mending(subject, &[])).then_some(())?;
+    let (whole, arguments) = with_arguments(call, subject)?;
+    let is_literal = |text: &str| text.starts_with('\'') || number(text).is_some();
+    let parts: Vec<String> = arguments
+        .iter()
+        .map(|text| if is_literal(text) { text.clone() } else { format!("COALESCE({text}, '')") })
+        .collect();
+    let texts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (text, template) = Said::new(Phrase::Concat, &texts).in_words_of(dialect)?;
+    let why = format!("{} also says CONCAT as `{template}`", dialect.name);
+    Some(mend::replace(whole, text, Applicability::Likely, why))
+}
+
 /// `EXTRACT(YEAR FROM x)` in the words of the dialect; the span begins with the word.
 pub(crate) fn extract(subject: &Subject<'_>, start: usize) -> Option<Fix> {
     let (whole, arguments) = mend::call(subject, Span::new(start, start + "EXTRACT".len()))?;

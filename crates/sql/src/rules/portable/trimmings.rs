@@ -17,6 +17,9 @@ const TABLE_HINTS: &[&str] =
 const QUERY_HINTS: &[&str] =
     &["recompile", "maxdop", "hash", "loop", "merge", "fast", "force", "optimize", "maxrecursion"];
 
+/// So many may be mended in one query.
+const MOST: usize = 40;
+
 /// What the dialect lacks of them: where it stands, what it is, and the fix.
 pub(super) fn trimmings(subject: &Subject<'_>) -> Vec<(Span, Feature, Fix)> {
     let lacks = subject.context.dialect.lacks;
@@ -42,7 +45,8 @@ pub(super) fn trimmings(subject: &Subject<'_>) -> Vec<(Span, Feature, Fix)> {
         let divided = (1..words.len()).filter_map(|at| divided(&words, at, subject));
         found.extend(divided.filter(|(_, feature, _)| lacks.contains(feature)));
     }
-    found
+    // Of more than that no person is the author, and each is mended on its own.
+    if found.len() > MOST { Vec::new() } else { found }
 }
 
 fn trimming(words: &[(Span, Token)], at: usize) -> Option<(Span, Feature, Fix)> {
@@ -131,7 +135,10 @@ fn separator_at(words: &[(Span, Token)], at: usize) -> Option<(Span, Feature, Fi
                 return called.then(|| (words[at].0.join(text.0), Feature::Separator, fix));
             }
             Token::Comma if depth == 0 => return None,
-            token if depth == 0 && mend::keyword(token) == Some(Keyword::ORDER) => return None,
+            // An order, and values told apart, leave no room for a second argument everywhere.
+            token if depth == 0 && matches!(mend::keyword(token), Some(Keyword::ORDER | Keyword::DISTINCT)) => {
+                return None;
+            }
             _ => {}
         }
     }

@@ -13,14 +13,18 @@ use crate::scope::{Clause, Meaning};
 pub static RULE: Rule =
     Rule { code: "set-operation-order", group: "shape", page: include_str!("set_operation_order.md"), check };
 
+/// Fixes are worked out for the first few terms only.
+const MOST_MENDED: usize = 5;
+
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    for term in &subject.facts.stray_order_terms {
+    for (n, term) in subject.facts.stray_order_terms.iter().enumerate() {
         let span = types::span_of(subject.query, term);
         let text = subject.query.text(span);
         let message = format!("`{text}` is no column of the combined result, which is all that ORDER BY sees here");
         let mut finding = Finding::new(RULE.code, Severity::Error, span, text, message)
             .advise(format!("Behind a set operation ORDER BY takes names of result columns only: select {text} in every part, or wrap the whole in a subquery."));
-        if mend::worth_mending(subject, out) {
+        // One is mended at a time, and what has many more terms was written by nobody.
+        if n < MOST_MENDED && mend::worth_mending(subject, out) {
             finding.fixes.extend(result_column(term, span, subject).or_else(|| around(term, span, subject)));
         }
         out.push(finding);

@@ -11,9 +11,12 @@ use crate::rules::{Rule, Subject};
 pub static RULE: Rule =
     Rule { code: "misplaced-distinct", group: "syntax", page: include_str!("misplaced_distinct.md"), check };
 
+/// Text with more queries than this in it is mended by nobody.
+const MOST_TRIES: usize = 16;
+
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let Some(broken) = Broken::or_misread(subject).filter(|_| !is_explained(out)) else { return };
-    for block in broken.blocks() {
+    for block in broken.blocks().into_iter().take(MOST_TRIES) {
         let select = block.clauses[0].1;
         let end = block.clauses.get(1).map_or(block.end, |c| c.1);
         let own = |i: &usize| broken.words[*i].depth == block.depth;

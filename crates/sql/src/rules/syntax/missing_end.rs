@@ -35,9 +35,10 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     if !broken.mends(&edits) {
         return;
     }
-    // In a condition the comparison behind it would become part of its last value.
+    // What is compared or computed behind it would become part of its last value.
     let compares = (last..end).filter(own).any(|i| {
         matches!(broken.words[i].token, Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq)
+            || matches!(broken.words[i].token, Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod)
             || matches!(word(i), Some(Keyword::AND | Keyword::OR | Keyword::IN | Keyword::LIKE | Keyword::IS))
     });
     let sure = if compares { Applicability::Suggested } else { Applicability::Likely };
