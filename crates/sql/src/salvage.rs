@@ -152,6 +152,10 @@ pub(crate) fn salvage(text: &str, parses: &dyn Fn(&str) -> bool) -> Vec<Step> {
         draft.steps = sure;
         return draft.steps;
     }
+    // Signs in what is kept are written as they would be if nothing stood around it.
+    if has_typographic_quotes(draft.kept()) && !draft.steps.iter().any(|s| s.code == "typographic-signs") {
+        plain_signs(&mut draft, false, parses);
+    }
     let kept = draft.kept();
     let bare = kept.trim_end().trim_end_matches(|c: char| c == ';' || c.is_whitespace()).len();
     if bare < kept.trim_end().len() {
