@@ -22,9 +22,9 @@ if [ -n "$coverage" ]; then
   pass="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
   # With a target named, flags do not reach build scripts and macros, which have nowhere to report to.
   built=$(CARGO_TARGET_DIR=$target/fuzz CARGO_PROFILE_DEV_OPT_LEVEL=2 RUSTFLAGS="$pass" \
-    cargo test --locked -p querymend-sql --test fuzz --target "$host" --no-run 2>&1) || { echo "$built" >&2; exit 1; }
+    cargo test --locked -p querymend-sql --test integration --target "$host" --no-run 2>&1) || { echo "$built" >&2; exit 1; }
 else
-  built=$(cargo test --locked --workspace --lib --test fuzz --no-run 2>&1) || { echo "$built" >&2; exit 1; }
+  built=$(cargo test --locked --workspace --lib --test fuzz --test integration --no-run 2>&1) || { echo "$built" >&2; exit 1; }
 fi
 
 failed=0

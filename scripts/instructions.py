@@ -4,6 +4,7 @@
     scripts/instructions.py                    the release build; `cargo build --release --bin querymend` makes it
     scripts/instructions.py --profile debug    the debug build, as ./test makes it
     scripts/instructions.py --bless            writes what was counted into crates/cli/benches/instructions.txt
+    scripts/instructions.py --fetch            only installs valgrind where it is missing
     scripts/instructions.py --runs 3           counts three times and shows how far the runs are apart
 
 Times depend on who else is at work; instructions hardly do. They are counted by valgrind (Debian: `valgrind`), which is installed where
@@ -35,11 +36,9 @@ DRAFT = "SELECT id, price FROM products WHERE category = 'Electronics'"
 
 def valgrind():
     """Where valgrind is; installed by name where it is not there and this user may do that."""
-    if not shutil.which("valgrind") and shutil.which("apt-get") and os.geteuid() == 0:
-        install = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "install", "-y", "-q", "valgrind"]
-        if subprocess.run(install, stdout=subprocess.DEVNULL, check=False).returncode:
-            subprocess.run(["apt-get", "update", "-q"], stdout=subprocess.DEVNULL, check=False)
-            subprocess.run(install, stdout=subprocess.DEVNULL, check=False)
+    if not shutil.which("valgrind"):
+        install = f"STATE=; source '{ROOT}/scripts/servers.sh'; system_packages valgrind valgrind"
+        subprocess.run(["bash", "-c", install], stdout=subprocess.DEVNULL, check=False)
     if not shutil.which("valgrind"):
         print("error: valgrind is not installed; hint: apt install valgrind", file=sys.stderr)
         sys.exit(3)
@@ -162,8 +161,12 @@ def main():
     asked.add_argument("--profile", choices=["release", "debug"], default="release")
     asked.add_argument("--binary", type=Path, help="instead of the one in target/PROFILE")
     asked.add_argument("--bless", action="store_true")
+    asked.add_argument("--fetch", action="store_true")
     asked.add_argument("--runs", type=int, default=1)
     asked = asked.parse_args()
+    if asked.fetch:
+        valgrind()
+        return
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     binary = (asked.binary or target / asked.profile / "querymend").absolute()
     if not binary.exists():

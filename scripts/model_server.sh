@@ -33,7 +33,7 @@ MODEL_SHA256=1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32
 
 SERVER=$CACHE/llama-server-$SERVER_VERSION
 MODEL=${QUERYMEND_GGUF:-$CACHE/models/$MODEL_NAME-instruct-q4_k_m.gguf}
-STATE=$CACHE/model-server
+STATE=$(cd "$(dirname "$0")/.." && pwd)/target/model-server
 
 fetch_server() {
   [ -x "$SERVER/llama-server" ] && return
@@ -63,12 +63,25 @@ fetch_model() {
   mkdir -p "$(dirname "$MODEL")"; mv "$work/model" "$MODEL"; rm -rf "$work"
 }
 
+# The server is built for newer processors than some machines have; that is found out before the large model is fetched.
+try_server() {
+  local code=0
+  LD_LIBRARY_PATH=$SERVER "$SERVER/llama-server" --version > /dev/null 2>&1 || code=$?
+  case $code in
+    0) ;;
+    132) fail "the packaged llama.cpp server does not run on this processor: illegal instruction (it is built for AMX; this processor has $(amx))" \
+      "set QUERYMEND_MODEL_URL to a model server of your own, or run the tests elsewhere" ;;
+    *) fail "the packaged llama.cpp server does not start: exit code $code" "\`LD_LIBRARY_PATH=$SERVER $SERVER/llama-server --version\` says more" ;;
+  esac
+}
+amx() { grep -o -m1 'amx_[a-z0-9]*' /proc/cpuinfo | sort -u | xargs echo | grep . || echo none; }
+
 fetch() {
   command -v unzip >/dev/null || fail "unzip is not installed" "install it with the system's package manager"
-  mkdir -p "$CACHE"; fetch_server; fetch_model
+  mkdir -p "$CACHE"; fetch_server; try_server; fetch_model
 }
 
-healthy() { python3 -c 'import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=2)' "$1" 2>/dev/null; }
+healthy() { python3 -c 'import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=10)' "$1" 2>/dev/null; }
 
 up() {
   fetch; mkdir -p "$STATE"
@@ -81,11 +94,8 @@ up() {
     > "$STATE/log" 2>&1 < /dev/null &
   pid=$!
   echo "$pid" > "$STATE/pid"; echo "$url/v1" > "$STATE/url"
-  for _ in $(seq 600); do
-    if healthy "$url/health"; then echo "url=$url/v1 pid=$pid"; return; fi
-    running "$pid" llama-server || break
-    sleep 0.2
-  done
+  became "$pid" llama-server
+  if await 120 "$pid" llama-server healthy "$url/health"; then echo "url=$url/v1 pid=$pid"; return; fi
   tail -5 "$STATE/log" >&2; down
   fail "the model server did not come up" "its log is $STATE/log"
 }

@@ -16,7 +16,8 @@ command -v npm > /dev/null || fail "the page cannot be built: npm is not install
 
 # npm leaves this file behind when it is done: what it installed is what the lock asks for as long as that is not newer.
 if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
-  npm ci --no-audit --no-fund >&2 || fail "npm cannot install what the page is built with" "is a package registry reachable? \`npm --prefix web ci\` says more"
+  timeout --kill-after=10 "${QUERYMEND_FETCH_TIMEOUT:-900}" npm ci --no-audit --no-fund --fetch-timeout=60000 >&2 \
+    || fail "npm cannot install what the page is built with, or not within ${QUERYMEND_FETCH_TIMEOUT:-900} s" "is a package registry reachable? \`npm --prefix web ci\` says more"
 fi
 npm run build >&2
 # A build keeps the times of files that did not change; the next run goes by this one.

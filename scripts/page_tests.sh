@@ -1,25 +1,48 @@
 #!/usr/bin/env bash
-# The page in a real browser: Debian's Chromium, the program itself, and Pyodide, all on this machine.
+# The page's tests: in a real browser, Debian's Chromium, with the program itself and Pyodide, all on this machine.
 #
-#   scripts/page_tests.sh fetch    installs and fetches what is missing
-#   scripts/page_tests.sh run      checks types, runs the page's own tests, then those in the browser (QUERYMEND_BIN is the program)
+#   scripts/page_tests.sh fetch    installs and fetches what is missing: Chromium, Pyodide, Node.js
+#   scripts/page_tests.sh check    checks types and runs the tests of plain functions; needs no program
+#   scripts/page_tests.sh run      runs the tests in the browser (QUERYMEND_BIN is the program)
+#
+# QUERYMEND_TEST_FULL=1 runs every combination of views and layouts, and prints times; QUERYMEND_TEST_SLOWDOWN scales every timeout.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "$0")" && pwd)
 STATE=$HERE/../target/page
 source "$HERE/servers.sh"
 
+# Goes to the page with Node.js on PATH. `page.sh` installs the npm packages, except where it had nothing to build.
+enter() {
+  local node; node=$("$HERE/node.sh" fetch)
+  export PATH=$node:$PATH
+  cd "$HERE/../web"
+  mkdir -p "$STATE"
+  exec 7> "$STATE/npm.lock"
+  flock 7
+  if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
+    local registry; registry=$(npm config get registry)
+    fetching "the page's npm packages, from $registry," npm ci --no-audit --no-fund --fetch-timeout=60000 \
+      || fail "npm cannot install the page's packages from $registry" "is it reachable? \`npm --prefix web ci\` says more"
+  fi
+  exec 7>&-
+}
+
 case ${1:-} in
   fetch)
     system_packages chromium chromium
     "$HERE/pyodide.sh" > /dev/null
+    "$HERE/node.sh" fetch > /dev/null
+    ;;
+  check)
+    enter
+    npm run --silent check
     ;;
   run)
-    node=$("$HERE/node.sh" fetch)
-    export PATH=$node:$PATH QUERYMEND_PYODIDE=$CACHE/pyodide
-    cd "$HERE/../web"
-    npm run --silent check
+    [ -z "${QUERYMEND_BIN:-}" ] || export QUERYMEND_BIN=$(realpath "$QUERYMEND_BIN")
+    enter
+    export QUERYMEND_PYODIDE=${QUERYMEND_PYODIDE:-$CACHE/pyodide}
     npm run --silent e2e
     ;;
-  *) sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,/^set -/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;;
 esac

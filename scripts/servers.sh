@@ -3,14 +3,33 @@
 CACHE=${QUERYMEND_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/querymend}
 NOBODY=65534
 
+# How many times slower this machine is than usual, as a whole number; `./test` measures it. Waiting for a server scales with it.
+SLOWDOWN=${QUERYMEND_TEST_SLOWDOWN:-1}; SLOWDOWN=${SLOWDOWN%%.*}
+# Seconds that one download or installation may take.
+FETCH_TIMEOUT=${QUERYMEND_FETCH_TIMEOUT:-900}
+
 fail() { echo "error: $1" >&2; echo "hint: $2" >&2; exit 1; }
+
+# Runs a download or installation under a deadline, so that a registry that does not answer is an error and not a hang.
+fetching() { # what command...
+  local what=$1 code=0; shift
+  timeout --kill-after=10 "$FETCH_TIMEOUT" "$@" >&2 || code=$?
+  case $code in
+    0) return ;;
+    124 | 137) fail "$what was not fetched within $FETCH_TIMEOUT s" "is its registry reachable? QUERYMEND_FETCH_TIMEOUT sets the seconds" ;;
+    *) return $code ;;
+  esac
+}
+
+# Options of pip: it gives up on a connection that is silent for half a minute.
+PIP=(--quiet --disable-pip-version-check --timeout 30 --retries 2)
 
 # Downloads one wheel into a folder of its own and prints where it lies. The platform is named, so that any Python will do.
 wheel() { # package version folder
   local platforms=() tag
   for tag in manylinux_2_{39,38,36,35,34,31,28,27,17}_x86_64 manylinux2014_x86_64 linux_x86_64 any; do platforms+=(--platform "$tag"); done
-  python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --implementation cp \
-    --python-version 311 "${platforms[@]}" --dest "$3" "$1==$2" >&2 \
+  fetching "$1 $2" python3 -m pip download "${PIP[@]}" --no-deps --only-binary=:all: --implementation cp \
+    --python-version 311 "${platforms[@]}" --dest "$3" "$1==$2" \
     || fail "pip cannot download $1 $2" "is a Python package index reachable? \`python3 -m pip download $1==$2\` says more"
   find "$3" -name '*.whl' -print -quit
 }
@@ -41,7 +60,7 @@ environment() { # package version
     if [ ! -e "$home/complete" ]; then
       rm -rf "$home"
       python3 -m venv "$home" >&2 || fail "python3 cannot make a virtual environment" "install the package python3-venv"
-      "$home/bin/python" -m pip install --quiet --disable-pip-version-check "$1==$2" >&2 \
+      fetching "$1 $2" "$home/bin/python" -m pip install "${PIP[@]}" "$1==$2" \
         || fail "pip cannot install $1 $2" "is a Python package index reachable? It may need a later Python"
       touch "$home/complete"
     fi
@@ -67,10 +86,18 @@ system_packages() { # command packages...
   command -v "$command" >/dev/null && return
   command -v apt-get >/dev/null || fail "there is no $command" "install it with the system's package manager"
   local root=(); [ "$(id -u)" = 0 ] || root=(sudo -n)
-  echo "installing $*" >&2
-  "${root[@]}" apt-get -o DPkg::Lock::Timeout=300 update -qq >&2
-  DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" >&2 \
-    || fail "$* cannot be installed" "install it by hand"
+  local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o DPkg::Use-Pty=0 -o Acquire::http::Timeout=30 -o Acquire::Retries=2)
+  mkdir -p "$CACHE"
+  (
+    # One at a time: the lists of packages have a lock that apt does not wait for.
+    flock 8
+    command -v "$command" >/dev/null && exit
+    echo "installing $*" >&2
+    # The lists are fetched only where those that are there do not suffice.
+    fetching "$*" "${apt[@]}" install -y --no-install-recommends "$@" 2> /dev/null > /dev/null && exit
+    fetching "the lists of Debian's packages" "${apt[@]}" update
+    fetching "$*" "${apt[@]}" install -y --no-install-recommends "$@"
+  ) 8> "$CACHE/apt.lock" > /dev/null || fail "$* cannot be installed" "install it by hand: apt-get install $*"
 }
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
@@ -94,9 +121,9 @@ let_go() {
 
 kept() { cat "$STATE/$1" 2>/dev/null || true; }
 
-# Waits until a command succeeds, as long as the server lives.
+# Waits until a command succeeds, as long as the server lives. The seconds are those of a machine that is not slow.
 await() { # seconds pid word command...
-  local times=$(($1 * 10)) pid=$2 word=$3; shift 3
+  local times=$(($1 * 10 * SLOWDOWN)) pid=$2 word=$3; shift 3
   for _ in $(seq "$times"); do
     if "$@" > /dev/null 2>&1; then return; fi
     running "$pid" "$word" || return 1
@@ -105,11 +132,16 @@ await() { # seconds pid word command...
   return 1
 }
 
+# Waits until a process that was forked is the program that it is to become.
+became() { # pid word
+  for _ in $(seq $((100 * SLOWDOWN))); do running "$1" "$2" && return; sleep 0.1; done
+}
+
 end() { # name word signal
   local pid; pid=$(kept "$1.pid")
   running "$pid" "$2" || return 0
   kill "-$3" "$pid"
-  for _ in $(seq 100); do running "$pid" "$2" || return 0; sleep 0.1; done
+  for _ in $(seq $((100 * SLOWDOWN))); do running "$pid" "$2" || return 0; sleep 0.1; done
   kill -9 "$pid"
 }
 
@@ -144,7 +176,7 @@ EOF
 
 postgres_start() { # folder
   local data=$1/postgres
-  (let_go; as_nobody "$(kept postgres.bin)/pg_ctl" -D "$data/data" -w -t 60 -s -l "$data/log" start > /dev/null < /dev/null) \
+  (let_go; as_nobody "$(kept postgres.bin)/pg_ctl" -D "$data/data" -w -t $((60 * SLOWDOWN)) -s -l "$data/log" start > /dev/null < /dev/null) \
     || { tail -5 "$data/log" >&2; fail "PostgreSQL did not come up" "see above"; }
   head -1 "$data/data/postmaster.pid" > "$STATE/postgres.pid"
 }
@@ -180,7 +212,7 @@ from_maven() { # name version group root main-artifact folder managed zips...
   </executions>
 </plugin></plugins></build></project>
 POM
-  (cd "$work" && mvn -B -q -ntp -Dmaven.artifact.threads=16 package) >&2 \
+  fetching "$name $version" env -C "$work" mvn -B -q -ntp -Dmaven.artifact.threads=16 -Dmaven.wagon.http.readTimeout=60000 package \
     || fail "Maven cannot fetch $name $version" "is a Maven repository reachable? \`mvn dependency:get -Dartifact=$group:$main:$version\` says more"
   worked files "$folder"
 }
@@ -190,4 +222,5 @@ start_java() { # name folder arguments...
   local name=$1 folder=$2; shift 2
   (let_go; cd "$folder"; exec java -Xmx1200m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "$@" > "$folder/log" 2>&1 < /dev/null) &
   echo $! > "$STATE/$name.pid"
+  became "$(kept "$name.pid")" "querymend.$name"
 }

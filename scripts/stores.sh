@@ -32,12 +32,9 @@ start_chroma() {
     'import sys, chromadb_rust_bindings as b; b.cli(["chroma"] + sys.argv[1:])' run --path "$folder/chroma" \
     --host 127.0.0.1 --port "$port" >> "$folder/chroma.log" 2>&1 < /dev/null) &
   pid=$!; echo "$pid" > "$STATE/chroma.pid"
-  for _ in $(seq 300); do
-    if python3 -c 'import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=2)' \
-      "http://127.0.0.1:$port/api/v2/heartbeat" 2>/dev/null; then return; fi
-    running "$pid" chroma || break
-    sleep 0.1
-  done
+  became "$pid" chroma
+  if await 60 "$pid" chroma python3 -c 'import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=10)' \
+    "http://127.0.0.1:$port/api/v2/heartbeat"; then return; fi
   tail -5 "$folder/chroma.log" >&2
   fail "ChromaDB did not come up" "its package is made for Python 3.9 and later; \`python3 --version\` says which one this is"
 }

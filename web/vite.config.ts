@@ -6,6 +6,9 @@ import { offlineList } from "./build/offline-list.ts";
 /** Where `querymend serve` listens while the page is worked on. */
 const server = process.env["QUERYMEND_SERVER"] ?? "http://127.0.0.1:8642";
 
+/** Milliseconds after which a test has hung, by how many times slower than usual `./test` found this machine. */
+const hangTimeout = 120_000 * Math.max(Number(process.env["QUERYMEND_TEST_SLOWDOWN"]) || 1, 1);
+
 export default defineConfig({
   plugins: [preact({ devToolsEnabled: false, prefreshEnabled: false }), offlineList(), compressed()],
   build: {
@@ -31,5 +34,11 @@ export default defineConfig({
     rollupOptions: { output: { entryFileNames: "assets/[name]-[hash].js" } },
   },
   server: { proxy: { "/v1": server, "/pyodide": server, "/metrics": server } },
-  test: { include: ["src/**/*.test.ts", "build/**/*.test.ts"], environment: "node" },
+  test: {
+    include: ["src/**/*.test.ts", "build/**/*.test.ts"],
+    environment: "node",
+    testTimeout: hangTimeout,
+    hookTimeout: hangTimeout,
+    teardownTimeout: hangTimeout,
+  },
 });

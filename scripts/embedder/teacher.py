@@ -1,5 +1,5 @@
 """all-MiniLM-L6-v2 with numpy alone: its word pieces and its forward pass. The teacher of the static embedder, and the
-reference that `crates/model/tests/embed.rs` compares the Rust code with."""
+reference that `crates/model/tests/integration/embed.rs` compares the Rust code with."""
 
 import json
 import struct

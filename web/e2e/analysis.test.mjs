@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { after, before, test } from "node:test";
-import { accessible, clean, open, shot } from "./browser.mjs";
+import { after, before, describe } from "node:test";
+import { accessible, clean, openTab, shot } from "./browser.mjs";
 import { pyodide, start } from "./servers.mjs";
+import { test } from "./suite.mjs";
+import { analysisTimeout, waitUntil } from "./timing.mjs";
 
 const median = "What is the median price of a product?";
 const escaping = "Which product can escape?";
@@ -61,100 +63,94 @@ const script = [
   ...failing(broken, "result = products['no such column'].sum()"),
 ];
 
-let server, chromium;
-before(async () => {
-  assert.ok(fs.existsSync(path.join(pyodide, "pyodide.mjs")), `there is no Python for browsers in ${pyodide}: run scripts/pyodide.sh`);
-  server = await start({ script, config: "limits: {rows: 200}\n", args: ["--pyodide", pyodide] });
-  chromium = await open();
-});
-after(async () => {
-  await chromium?.close();
-  await server?.stop();
-});
-
-async function ask(page, question) {
-  await page.goto(server.url);
-  await page.getByLabel("Your question").fill(question);
-  await page.getByRole("button", { name: "Ask", exact: true }).click();
-  const analysis = page.getByRole("article", { name: question }).getByRole("region", { name: "Computed in the browser" });
-  await analysis.waitFor({ timeout: 60_000 }).catch(async () => {
-    assert.fail(`no analysis began; the page says: ${(await page.textContent("main"))?.slice(0, 600)}\nthe server: ${server.log().slice(-1500)}`);
+// Each test spends nearly all of its time starting Python, on one processor; so two run at once.
+describe("analysis in the browser", { concurrency: 2 }, () => {
+  let server;
+  before(async () => {
+    assert.ok(fs.existsSync(path.join(pyodide, "pyodide.mjs")), `there is no Python for browsers in ${pyodide}: run scripts/pyodide.sh`);
+    server = await start({ script, config: { limits: { rows: 200 } }, args: ["--pyodide", pyodide] });
   });
-  return analysis;
-}
+  after(async () => {
+    await server?.stop();
+  });
 
-async function prices() {
-  const reply = await fetch(new URL("/v1/run", server.url), { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ sql: "SELECT price FROM products ORDER BY price" }) });
-  return (await reply.json()).rows.rows.map(([price]) => price);
-}
+  async function ask(page, question) {
+    await page.goto(server.url);
+    await page.getByLabel("Your question").fill(question);
+    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    const analysis = page.getByRole("article", { name: question }).getByRole("region", { name: "Computed in the browser" });
+    await analysis.waitFor().catch(async () => {
+      assert.fail(`no analysis began; the page says: ${(await page.textContent("main"))?.slice(0, 600)}\nthe server: ${server.log().slice(-1500)}`);
+    });
+    return analysis;
+  }
 
-test("C05: a question that no query answers is computed by Python in the browser, rightly", async () => {
-  const sorted = await prices();
-  const right = (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
-  const tab = await chromium.tab();
-  const { page } = tab;
-  const analysis = await ask(page, median);
-  await analysis.getByText("less sure").waitFor();
-  await shot(page, "analysis-running");
-  await analysis.getByText("The analysis is done.").waitFor({ state: "attached", timeout: 170_000 });
-  const shown = await analysis.textContent();
-  const number = right.toFixed(6).replace(/\.?0+$/, "");
-  assert.ok(shown.replaceAll(",", "").includes(number), `${number} is not in: ${shown.slice(0, 400)}`);
-  await analysis.getByText("How it was computed").click();
-  await analysis.getByText('products["price"].median()').waitFor();
-  await analysis.getByText(`${sorted.length} rows`).waitFor();
-  await accessible(page, "an analysis in the browser");
-  await shot(page, "analysis-done");
-  await clean(tab);
-  await tab.context.close();
-});
+  async function prices() {
+    const reply = await server.request("/v1/run", { sql: "SELECT price FROM products ORDER BY price" });
+    return reply.json().rows.rows.map(([price]) => price);
+  }
 
-test("rows that could not be fetched are told above the result", async () => {
-  const tab = await chromium.tab();
-  const analysis = await ask(tab.page, cut);
-  await analysis.getByText("Not all rows of order_items could be fetched").waitFor({ timeout: 170_000 });
-  await clean(tab);
-  await tab.context.close();
-});
+  test("C05: a question that no query answers is computed by Python in the browser, rightly", async (t) => {
+    const sorted = await prices();
+    const right = (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
+    const tab = await openTab({ t });
+    const { page } = tab;
+    const analysis = await ask(page, median);
+    await analysis.getByText("less sure").waitFor();
+    await shot(page, "analysis-running");
+    await analysis.getByText("The analysis is done.").waitFor({ state: "attached", timeout: analysisTimeout });
+    const shown = await analysis.textContent();
+    const number = right.toFixed(6).replace(/\.?0+$/, "");
+    assert.ok(shown.replaceAll(",", "").includes(number), `${number} is not in: ${shown.slice(0, 400)}`);
+    await analysis.getByText("How it was computed").click();
+    await analysis.getByText('products["price"].median()').waitFor();
+    await analysis.getByText(`${sorted.length} rows`).waitFor();
+    await accessible(page, "an analysis in the browser");
+    await shot(page, "analysis-done");
+    await clean(tab);
+  });
 
-test("the program reaches nothing but its rows", async () => {
-  const tab = await chromium.tab();
-  const { page, context } = tab;
-  const requests = [];
-  const analysis = await ask(page, escaping);
-  context.on("request", (request) => requests.push(new URL(request.url()).pathname));
-  await analysis.getByText("The analysis is done.").waitFor({ state: "attached", timeout: 170_000 });
-  const shown = await analysis.textContent();
-  // What is computed is looked for, which stands nowhere in the program's own text.
-  assert.match(shown, /ways out: 0 /, shown.slice(0, 400));
-  // The page fetches the rows, and the worker what it computes with; the address that the program wants is not among them.
-  assert.deepEqual(requests.filter((path) => path === "/v1/databases"), []);
-  await context.close();
-});
+  test("rows that could not be fetched are told above the result", async (t) => {
+    const tab = await openTab({ t });
+    const analysis = await ask(tab.page, cut);
+    await analysis.getByText("Not all rows of order_items could be fetched").waitFor({ timeout: analysisTimeout });
+    await clean(tab);
+  });
 
-test("a program that never ends is stopped", async () => {
-  const tab = await chromium.tab();
-  const { page } = tab;
-  const analysis = await ask(page, endless);
-  await analysis.getByText("Computing…").waitFor({ timeout: 170_000 });
-  await analysis.getByRole("button", { name: "Stop" }).click();
-  await analysis.getByText("The analysis was stopped.").waitFor();
-  for (let tries = 0; page.workers().length > 0 && tries < 50; tries += 1) await page.waitForTimeout(200);
-  assert.equal(page.workers().length, 0, "the worker goes on");
-  await clean(tab);
-  await tab.context.close();
-});
+  test("the program reaches nothing but its rows", async (t) => {
+    const tab = await openTab({ t });
+    const { page, context } = tab;
+    const requests = [];
+    const analysis = await ask(page, escaping);
+    context.on("request", (request) => requests.push(new URL(request.url()).pathname));
+    await analysis.getByText("The analysis is done.").waitFor({ state: "attached", timeout: analysisTimeout });
+    const shown = await analysis.textContent();
+    // What is computed is looked for, which stands nowhere in the program's own text.
+    assert.match(shown, /ways out: 0 /, shown.slice(0, 400));
+    // The page fetches the rows, and the worker what it computes with; the address that the program wants is not among them.
+    assert.deepEqual(requests.filter((path) => path === "/v1/databases"), []);
+  });
 
-test("C05: a program that fails says where, and is not tried again", async () => {
-  const tab = await chromium.tab();
-  const { page } = tab;
-  const asked = server.model.prompts.length;
-  const analysis = await ask(page, broken);
-  await analysis.getByText(/The analysis came to nothing: line 1: KeyError/).waitFor({ timeout: 170_000 });
-  const programs = server.model.prompts.slice(asked).filter((prompt) => program.test(prompt));
-  assert.equal(programs.length, 1);
-  await accessible(page, "an analysis that failed");
-  await shot(page, "analysis-failed");
-  await clean(tab);
-  await tab.context.close();
+  test("a program that never ends is stopped", async (t) => {
+    const tab = await openTab({ t });
+    const { page } = tab;
+    const analysis = await ask(page, endless);
+    await analysis.getByText("Computing…").waitFor({ timeout: analysisTimeout });
+    await analysis.getByRole("button", { name: "Stop" }).click();
+    await analysis.getByText("The analysis was stopped.").waitFor();
+    await waitUntil("the worker has ended", () => page.workers().length === 0);
+    await clean(tab);
+  });
+
+  test("C05: a program that fails says where, and is not tried again", async (t) => {
+    const tab = await openTab({ t });
+    const { page } = tab;
+    const analysis = await ask(page, broken);
+    await analysis.getByText(/The analysis came to nothing: line 1: KeyError/).waitFor({ timeout: analysisTimeout });
+    const programs = server.model.prompts.filter((prompt) => program.test(prompt) && prompt.includes(broken));
+    assert.equal(programs.length, 1);
+    await accessible(page, "an analysis that failed");
+    await shot(page, "analysis-failed");
+    await clean(tab);
+  });
 });

@@ -1,10 +1,13 @@
-// A real browser with a fresh profile, and what every test watches for: dialogs, errors, and breaches of the page's policy.
+// The browser of all tests: each tab has a fresh profile, and watches for dialogs, errors, and breaches of the page's policy.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { createRequire } from "node:module";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { isFull } from "./suite.mjs";
+import { hangTimeout } from "./timing.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const shots = path.join(here, "shots");
@@ -21,35 +24,52 @@ function executable() {
 export const wide = { width: 1280, height: 800 };
 export const phone = { width: 360, height: 740 };
 
-export async function open() {
-  const browser = await chromium.launch({
+let launched = null;
+after(async () => (await launched?.catch(() => null))?.close());
+
+/** Returns the one browser of this process, which is launched for the first tab, and again should it crash. */
+export function browser() {
+  launched ??= launch();
+  return launched;
+}
+
+async function launch() {
+  const started = await chromium.launch({
     executablePath: executable(),
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"],
+    timeout: hangTimeout,
   });
-  return {
-    browser,
-    /** A tab in a profile of its own; `troubles` are things that must not come up in it. */
-    async tab({ viewport = wide, dark = false, reducedMotion = "reduce", touch = false } = {}) {
-      const context = await browser.newContext({ viewport, colorScheme: dark ? "dark" : "light", reducedMotion, hasTouch: touch, isMobile: touch });
-      context.setDefaultTimeout(20_000);
-      const page = await context.newPage();
-      const troubles = [];
-      page.on("dialog", (dialog) => {
-        troubles.push(`dialog: ${dialog.message()}`);
-        void dialog.dismiss();
-      });
-      page.on("pageerror", (error) => troubles.push(`error: ${error.stack ?? error}`));
-      page.on("console", (message) => {
-        if (/Content Security Policy|Refused to/i.test(message.text())) troubles.push(`policy: ${message.text()}`);
-      });
-      await page.addInitScript(() => {
-        globalThis.breaches = [];
-        addEventListener("securitypolicyviolation", (event) => globalThis.breaches.push(`${event.effectiveDirective} ${event.blockedURI}`));
-      });
-      return { context, page, troubles };
-    },
-    close: () => browser.close(),
-  };
+  started.once("disconnected", () => {
+    launched = null;
+  });
+  return started;
+}
+
+/**
+ * Opens a tab in a profile of its own, which is closed when the test `t` ends. Its `troubles` are things that must not come up in it.
+ */
+export async function openTab({ t, viewport = wide, dark = false, reducedMotion = "reduce", touch = false } = {}) {
+  const context = await (await browser()).newContext({ viewport, colorScheme: dark ? "dark" : "light", reducedMotion, hasTouch: touch, isMobile: touch });
+  t?.after(() => context.close());
+  context.setDefaultTimeout(hangTimeout);
+  const page = await context.newPage();
+  const troubles = [];
+  page.on("dialog", (dialog) => {
+    troubles.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("pageerror", (error) => troubles.push(`error: ${error.stack ?? error}`));
+  page.on("console", (message) => {
+    if (/Content Security Policy|Refused to/i.test(message.text())) troubles.push(`policy: ${message.text()}`);
+  });
+  await page.addInitScript(() => {
+    globalThis.breaches = [];
+    addEventListener("securitypolicyviolation", (event) => globalThis.breaches.push(`${event.effectiveDirective} ${event.blockedURI}`));
+    // The page gives up on slow work after ten seconds and more; no test waits for that, and on a slow machine it must not come.
+    const later = setTimeout.bind(globalThis);
+    globalThis.setTimeout = (task, delay, ...rest) => later(task, delay >= 10_000 ? 100 * delay : delay, ...rest);
+  });
+  return { context, page, troubles };
 }
 
 /** Nothing that must not come up has come up. */
@@ -58,8 +78,9 @@ export async function clean({ page, troubles }) {
   assert.deepEqual(await page.evaluate(() => globalThis.breaches), []);
 }
 
-/** Keeps a picture for people to look at. */
+/** Keeps a picture for people to look at, in a full run. */
 export async function shot(page, name) {
+  if (!isFull) return;
   fs.mkdirSync(shots, { recursive: true });
   await page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: false });
 }

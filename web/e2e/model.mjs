@@ -1,12 +1,12 @@
 // A model that says what a test has written down, in the way of OpenAI's servers. It knows a question by its words, and gives
 // one reply after the other each time it is asked about it; the last one again and again.
 import http from "node:http";
-
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+import { setTimeout as pause } from "node:timers/promises";
 
 /**
- * `script` is a list of `{ question, replies }`. A reply is a text, or `{ text, pace, status, wait }`: `pace` are milliseconds between
- * pieces of the text, `wait` before the first, and a `status` that is not 200 is an error.
+ * `script` is a list of `{ question, replies }`; entries may be added later. A reply is a text, or `{ text, pace, status, after }`: `pace`
+ * are milliseconds between pieces of the text, `after` is a promise that the first of them waits for, and a `status` that is not 200 is
+ * an error.
  */
 export async function startModel(script) {
   const asked = new Map();
@@ -27,8 +27,8 @@ export async function startModel(script) {
     asked.set(found, count + 1);
     const replies = found?.replies ?? ["I have nothing to say about this."];
     const reply = replies[Math.min(count, replies.length - 1)];
-    const { text = "", pace = 0, status = 200, wait = 0 } = typeof reply === "string" ? { text: reply } : reply;
-    await pause(wait);
+    const { text = "", pace = 0, status = 200, after } = typeof reply === "string" ? { text: reply } : reply;
+    await after;
     if (status !== 200) return json(response, status, { error: { message: text || "scripted failure", type: "server_error" } });
     const usage = { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 };
     const head = { id: "scripted", created: 0, model: "scripted" };
@@ -51,9 +51,12 @@ export async function startModel(script) {
     send("[DONE]");
     response.end();
   });
+  // Only tests decide when this server gives up: a slow machine must not find a connection closed.
+  server.keepAliveTimeout = server.headersTimeout = server.requestTimeout = 0;
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     name: `http://127.0.0.1:${server.address().port}/v1#scripted`,
+    script,
     prompts,
     stop: () => {
       server.closeAllConnections();

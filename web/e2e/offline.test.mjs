@@ -1,46 +1,45 @@
 // The page stays when the server goes, and says so.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { accessible, clean, open, shot } from "./browser.mjs";
-import { start } from "./servers.mjs";
+import { before, describe } from "node:test";
+import { accessible, clean, openTab, shot } from "./browser.mjs";
+import { sharedShop } from "./servers.mjs";
+import { test } from "./suite.mjs";
 
-let server, chromium;
-before(async () => {
-  server = await start({ script: [{ question: "How many orders", replies: ["SELECT count(*) AS orders FROM orders"] }] });
-  chromium = await open();
-});
-after(async () => {
-  await chromium?.close();
-  await server?.stop();
-});
+const question = "How many reviews are there?";
 
-test("a reload without the server shows the page, and what is kept holds nothing that was asked", async () => {
-  const tab = await chromium.tab();
-  const { page } = tab;
-  await page.goto(server.url);
-  await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
-  await page.reload();
-  await page.getByLabel("Your question").fill("How many orders are there?");
-  await page.getByRole("button", { name: "Ask", exact: true }).click();
-  await page.getByText("How it was answered").waitFor();
-  await server.away();
-  await page.reload();
-  await page.getByText("The server is away.").waitFor();
-  await page.getByRole("link", { name: "Schema" }).click();
-  await page.getByRole("heading", { name: "Schema" }).waitFor();
-  await accessible(page, "the page without its server");
-  await shot(page, "offline");
-  const kept = await page.evaluate(async () => {
-    const names = await caches.keys();
-    const caches_ = await Promise.all(names.map((name) => caches.open(name)));
-    return (await Promise.all(caches_.map((cache) => cache.keys()))).flat().map((request) => new URL(request.url).pathname);
+describe("offline", () => {
+  let server;
+  before(async () => {
+    server = await sharedShop([{ question, replies: ["SELECT count(*) AS reviews FROM reviews"] }]);
   });
-  assert.ok(kept.length > 0);
-  assert.deepEqual(kept.filter((path) => path.startsWith("/v1") || path.startsWith("/metrics")), []);
-  await server.back();
-  await page.getByRole("button", { name: "Try again" }).first().click();
-  await page.getByText("The server is away.").waitFor({ state: "hidden" });
-  await page.getByText("5 tables", { exact: true }).waitFor();
-  await clean(tab);
-  await tab.context.close();
+
+  test("a reload without the server shows the page, and what is kept holds nothing that was asked", async (t) => {
+    const tab = await openTab({ t });
+    const { page } = tab;
+    await page.goto(server.url);
+    await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
+    await page.reload();
+    await page.getByLabel("Your question").fill(question);
+    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    await page.getByText("How it was answered").waitFor();
+    await server.away();
+    await page.reload();
+    await page.getByText("The server is away.").waitFor();
+    await page.getByRole("link", { name: "Schema" }).click();
+    await page.getByRole("heading", { name: "Schema" }).waitFor();
+    await accessible(page, "the page without its server");
+    await shot(page, "offline");
+    const kept = await page.evaluate(async () => {
+      const names = await caches.keys();
+      const caches_ = await Promise.all(names.map((name) => caches.open(name)));
+      return (await Promise.all(caches_.map((cache) => cache.keys()))).flat().map((request) => new URL(request.url).pathname);
+    });
+    assert.ok(kept.length > 0);
+    assert.deepEqual(kept.filter((path) => path.startsWith("/v1") || path.startsWith("/metrics")), []);
+    await server.back();
+    await page.getByRole("button", { name: "Try again" }).first().click();
+    await page.getByText("The server is away.").waitFor({ state: "hidden" });
+    await page.getByText("5 tables", { exact: true }).waitFor();
+    await clean(tab);
+  });
 });

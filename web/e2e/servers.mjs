@@ -1,10 +1,15 @@
-// A whole Querymend for one test: a database, a scripted model, and the server with the page, all in a folder of their own.
-import { execFileSync, spawn } from "node:child_process";
+// A whole Querymend for tests: a database, a scripted model, and the server with the page, all in a folder of their own.
+import { execFile, spawn } from "node:child_process";
 import fs from "node:fs";
+import http from "node:http";
 import os from "node:os";
 import path from "node:path";
+import { text } from "node:stream/consumers";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { startModel } from "./model.mjs";
+import { hangTimeout, waitUntil } from "./timing.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const binary = path.resolve(process.env.QUERYMEND_BIN ?? path.join(here, "../../target/debug/querymend"));
@@ -13,15 +18,38 @@ const cache = path.join(process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), ".
 /** Where `scripts/pyodide.sh` put what analyses in the browser compute with. */
 export const pyodide = process.env.QUERYMEND_PYODIDE ?? path.join(cache, "pyodide");
 
+/** Limits of the server that a slow machine must not run into; no test waits for one of them. */
+const noTimeLimits = {
+  budget: { time: "24h" },
+  limits: { time: "24h" },
+  server: { limits: { per_minute: 0, idle: "24h", stalled: "24h" } },
+};
+
+let shared = null;
+let shop = null;
+after(async () => {
+  await (await shared?.catch(() => null))?.stop();
+  const file = await shop?.catch(() => null);
+  if (file) fs.rmSync(path.dirname(file), { recursive: true, force: true });
+});
+
+/** Returns the server with the shop that several test files use, and adds `script` to what its model says. */
+export async function sharedShop(script) {
+  shared ??= start({ args: ["--no-fallback"] });
+  const server = await shared;
+  server.model.script.push(...script);
+  return server;
+}
+
 /**
- * Starts all of it. `script` is what the model says; `config` is `querymend.yaml`; `make` builds another database than the shop, as
- * lines of Python with a connection named `db`; for each of `keys` the server gets a key, which is found in `secrets`.
+ * Starts a server. `script` is what the model says; `config` is merged into `querymend.yaml`; `make` builds another database than the
+ * shop, as lines of Python with a connection named `db`; for each of `keys` the server gets a key, which is found in `secrets`.
  */
-export async function start({ script = [], config = "", make = "", keys = [], args = [] } = {}) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "querymend-page."));
+export async function start({ script = [], config = {}, make = "", keys = [], args = [] } = {}) {
+  const folder = temporaryFolder();
   const log = path.join(folder, "serve.log");
   const environment = { ...process.env, HOME: folder, XDG_STATE_HOME: `${folder}/state`, XDG_CONFIG_HOME: `${folder}/config`, RUST_LOG: "warn" };
-  const call = (...words) => execFileSync(binary, words, { cwd: folder, env: environment, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  const call = (program, ...words) => run(program, words, { cwd: folder, env: environment });
   let server = null;
   let model = null;
 
@@ -35,6 +63,16 @@ export async function start({ script = [], config = "", make = "", keys = [], ar
     });
     fs.closeSync(output);
     return listening(server, log);
+  };
+  const beginAgain = async (port) => {
+    try {
+      await begin(port);
+      return true;
+    } catch (error) {
+      // While the server was away its port was free for every other program of the machine.
+      if (!error.message.includes("cannot be listened at")) throw error;
+      return false;
+    }
   };
   const end = async () => {
     if (!server || server.exitCode !== null || server.signalCode !== null) return;
@@ -53,21 +91,27 @@ export async function start({ script = [], config = "", make = "", keys = [], ar
   };
 
   try {
-    if (make) execFileSync("python3", ["-c", `import sqlite3\ndb = sqlite3.connect("shop.db")\n${make}\ndb.commit()`], { cwd: folder });
-    else call("demo", "shop.db");
-    const secrets = keys.map(({ name, role }) => call("key", "new", name, "--role", role, "--keys", "keys.jsonl").trim().split("\n").at(-1));
-    if (config) fs.writeFileSync(path.join(folder, "querymend.yaml"), config);
+    const database = path.join(folder, "shop.db");
+    if (make) await call("python3", "-c", `import sqlite3\ndb = sqlite3.connect("shop.db")\n${make}\ndb.commit()`);
+    else fs.copyFileSync(await shopDatabase(), database);
+    const secrets = [];
+    for (const { name, role } of keys) secrets.push((await call(binary, "key", "new", name, "--role", role, "--keys", "keys.jsonl")).trim().split("\n").at(-1));
+    fs.writeFileSync(path.join(folder, "querymend.yaml"), yaml(merged(noTimeLimits, config)));
     model = await startModel(script);
     const url = await begin(0);
-    const page = await fetch(url);
+    const page = await request(url, "/");
     if (page.status !== 200) throw new Error(`${binary} has no page in it: run scripts/page.sh, and build it again`);
     return {
       url,
       model,
       secrets,
+      /** Sends a request to the server: a POST where there is a body. */
+      request: (where, body) => request(url, where, body),
+      /** Returns what the server has logged. */
+      log: () => fs.readFileSync(log, "utf8"),
       /** As if the machine behind the page were gone; and back again at the same address. */
       away: end,
-      back: () => begin(new URL(url).port),
+      back: () => waitUntil("the server listens at its old address", () => beginAgain(new URL(url).port)),
       stop,
     };
   } catch (error) {
@@ -76,13 +120,64 @@ export async function start({ script = [], config = "", make = "", keys = [], ar
   }
 }
 
+/** Returns the path of a fresh shop database, which is written once and copied for each server. */
+function shopDatabase() {
+  shop ??= (async () => {
+    const folder = temporaryFolder();
+    await run(binary, ["demo", "shop.db"], { cwd: folder, env: { ...process.env, HOME: folder } });
+    return path.join(folder, "shop.db");
+  })();
+  return shop;
+}
+
+function temporaryFolder() {
+  return fs.mkdtempSync(path.join(os.tmpdir(), "querymend-page."));
+}
+
+/** Runs a program to its end, and returns what it printed. */
+async function run(program, words, options) {
+  const { stdout } = await promisify(execFile)(program, words, { ...options, encoding: "utf8", timeout: hangTimeout });
+  return stdout;
+}
+
+/** Waits until the server says where it listens. */
 async function listening(server, log) {
-  for (let tries = 0; tries < 300; tries += 1) {
+  let url;
+  await waitUntil("the server listens", () => {
+    // It may say it and end: what it said is read after it was seen to have ended.
+    const ended = server.exitCode !== null || server.signalCode !== null;
     const said = fs.readFileSync(log, "utf8");
-    const found = /listening at (http:\S+)/.exec(said);
-    if (found) return found[1];
-    if (server.exitCode !== null) throw new Error(`the server did not start:\n${said}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error("the server does not listen");
+    url = /listening at (http:\S+)/.exec(said)?.[1];
+    if (ended) throw new Error(`the server did not start:\n${said}`);
+    return url !== undefined;
+  });
+  return url;
+}
+
+/** Sends one request. `fetch` would give up on a connection after ten seconds, and that cannot be changed. */
+function request(url, where, body) {
+  return new Promise((resolve, reject) => {
+    const headers = { accept: "*/*", ...(body && { "content-type": "application/json" }) };
+    const sent = http.request(new URL(where, url), { method: body ? "POST" : "GET", agent: false, headers }, (response) => {
+      text(response).then((answer) => resolve({ status: response.statusCode, json: () => JSON.parse(answer) }), reject);
+    });
+    sent.on("error", reject);
+    sent.end(body && JSON.stringify(body));
+  });
+}
+
+const isSection = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Merges a configuration into another, field by field. */
+function merged(base, over) {
+  const all = { ...base };
+  for (const [name, value] of Object.entries(over)) all[name] = isSection(value) && isSection(base[name]) ? merged(base[name], value) : value;
+  return all;
+}
+
+/** Writes a configuration as YAML. */
+function yaml(section, indent = "") {
+  return Object.entries(section)
+    .map(([name, value]) => (isSection(value) ? `${indent}${name}:\n${yaml(value, `${indent}  `)}` : `${indent}${name}: ${JSON.stringify(value)}\n`))
+    .join("");
 }

@@ -1,73 +1,72 @@
 // A server that asks who you are: wrong keys are refused, right ones let in, and roles see what they may.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { accessible, clean, open, phone, shot } from "./browser.mjs";
+import { after, before, describe } from "node:test";
+import { accessible, clean, openTab, phone, shot } from "./browser.mjs";
 import { start } from "./servers.mjs";
+import { test } from "./suite.mjs";
 
-const config = `server:
-  sign_in: {keys_file: keys.jsonl}
-  roles:
-    analyst: {policy: {deny_tables: [reviews]}, max_rows: 1000}
-    admin: {administer: true}
-  default_role: analyst
-`;
+const config = {
+  server: {
+    sign_in: { keys_file: "keys.jsonl" },
+    roles: { analyst: { policy: { deny_tables: ["reviews"] }, max_rows: 1000 }, admin: { administer: true } },
+    default_role: "analyst",
+  },
+};
 
-let server, chromium;
-before(async () => {
-  server = await start({ config, keys: [{ name: "ada", role: "analyst" }, { name: "root", role: "admin" }] });
-  chromium = await open();
-});
-after(async () => {
-  await chromium?.close();
-  await server?.stop();
-});
+describe("sign-in", () => {
+  let server;
+  before(async () => {
+    server = await start({ config, keys: [{ name: "ada", role: "analyst" }, { name: "root", role: "admin" }] });
+  });
+  after(async () => {
+    await server?.stop();
+  });
 
-async function signIn(page, key) {
-  await page.getByLabel("Key or token").fill(key);
-  await page.getByRole("button", { name: "Sign in" }).click();
-}
+  async function signIn(page, key) {
+    await page.getByLabel("Key or token").fill(key);
+    await page.getByRole("button", { name: "Sign in" }).click();
+  }
 
-test("a wrong key is refused, and is not kept", async () => {
-  const tab = await chromium.tab();
-  const { page } = tab;
-  await page.goto(server.url);
-  await signIn(page, "qm_0000000000000000_wrong");
-  await page.getByText("This key is not known").waitFor();
-  assert.equal(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage })).then((kept) => kept.includes("wrong")), false);
-  await accessible(page, "signing in");
-  await shot(page, "sign-in-refused");
-  await clean(tab);
-  await tab.context.close();
-});
+  test("a wrong key is refused, and is not kept", async (t) => {
+    const tab = await openTab({ t });
+    const { page } = tab;
+    await page.goto(server.url);
+    await signIn(page, "qm_0000000000000000_wrong");
+    await page.getByText("This key is not known").waitFor();
+    assert.equal(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage })).then((kept) => kept.includes("wrong")), false);
+    await accessible(page, "signing in");
+    await shot(page, "sign-in-refused");
+    await clean(tab);
+  });
 
-test("an analyst comes in, sees what analysts may, and signs out", async () => {
-  const tab = await chromium.tab();
-  const { page } = tab;
-  const addresses = [];
-  page.on("request", (request) => addresses.push(request.url()));
-  await page.goto(`${server.url}/schema`);
-  await signIn(page, server.secrets[0]);
-  await page.getByText("4 tables", { exact: true }).waitFor();
-  assert.equal(await page.getByText("reviews").count(), 0);
-  assert.equal(await page.getByRole("link", { name: "Operations" }).count(), 0);
-  await page.reload();
-  await page.getByText("4 tables", { exact: true }).waitFor();
-  assert.ok(!addresses.some((address) => address.includes("qm_")), "a key was part of an address");
-  await page.getByRole("button", { name: "Sign out" }).click();
-  await page.getByLabel("Key or token").waitFor();
-  assert.equal(await page.evaluate(() => sessionStorage.length), 0);
-  await clean(tab);
-  await tab.context.close();
-});
+  test("an analyst comes in, sees what analysts may, and signs out", async (t) => {
+    const tab = await openTab({ t });
+    const { page } = tab;
+    const addresses = [];
+    page.on("request", (request) => addresses.push(request.url()));
+    await page.goto(`${server.url}/schema`);
+    await signIn(page, server.secrets[0]);
+    await page.getByText("4 tables", { exact: true }).waitFor();
+    assert.equal(await page.getByText("reviews").count(), 0);
+    assert.equal(await page.getByRole("link", { name: "Operations" }).count(), 0);
+    await page.reload();
+    await page.getByText("4 tables", { exact: true }).waitFor();
+    assert.ok(!addresses.some((address) => address.includes("qm_")), "a key was part of an address");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Key or token").waitFor();
+    assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+    await clean(tab);
+  });
 
-test("an administrator sees operations", async () => {
-  const tab = await chromium.tab({ viewport: phone, dark: true, touch: true });
-  const { page } = tab;
-  await page.goto(`${server.url}/operations`);
-  await shot(page, "sign-in-phone");
-  await accessible(page, "signing in on a phone in the dark");
-  await signIn(page, server.secrets[1]);
-  await page.getByRole("heading", { name: "Circuit breakers" }).waitFor();
-  await clean(tab);
-  await tab.context.close();
+  test("an administrator sees operations", async (t) => {
+    const tab = await openTab({ t, viewport: phone, dark: true, touch: true });
+    const { page } = tab;
+    await page.goto(`${server.url}/operations`);
+    await page.getByLabel("Key or token").waitFor();
+    await shot(page, "sign-in-phone");
+    await accessible(page, "signing in on a phone in the dark");
+    await signIn(page, server.secrets[1]);
+    await page.getByRole("heading", { name: "Circuit breakers" }).waitFor();
+    await clean(tab);
+  });
 });

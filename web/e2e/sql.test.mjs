@@ -1,112 +1,107 @@
 // Queries by hand, and what can be done with rows: sort, filter, draw otherwise, take along.
 import assert from "node:assert/strict";
 import fs from "node:fs";
-import { after, before, test } from "node:test";
-import { accessible, clean, open, shot } from "./browser.mjs";
-import { start } from "./servers.mjs";
+import { before, describe } from "node:test";
+import { accessible, clean, openTab, shot } from "./browser.mjs";
+import { sharedShop } from "./servers.mjs";
+import { test } from "./suite.mjs";
+import { waitUntil } from "./timing.mjs";
 
 const byCity = "How many customers live in each city?";
 const script = [{ question: byCity, replies: ["SELECT city, count(*) AS customers FROM customers GROUP BY city ORDER BY city"] }];
 
-let server, chromium;
-before(async () => {
-  server = await start({ script });
-  chromium = await open();
-});
-after(async () => {
-  await chromium?.close();
-  await server?.stop();
-});
+describe("SQL and results", () => {
+  let server;
+  before(async () => {
+    server = await sharedShop(script);
+  });
 
-test("a query is checked as it is typed, mended by a button, and run", async () => {
-  const tab = await chromium.tab();
-  const { page } = tab;
-  await page.goto(`${server.url}/sql`);
-  const box = page.getByLabel("Query", { exact: true });
-  await box.fill("SELECT name, prise FROM products WHERE category = 'Toys'");
-  await page.getByText("One finding").waitFor();
-  await accessible(page, "a query with a finding");
-  await shot(page, "sql-finding");
-  await page.getByRole("button", { name: /Apply:/ }).first().click();
-  await page.getByText("Nothing is wrong with this query.").waitFor();
-  assert.match(await box.inputValue(), /price/);
-  await box.press("Control+Enter");
-  const grid = page.getByRole("region", { name: "Result" }).getByRole("grid");
-  await grid.waitFor();
-  assert.equal(await grid.getAttribute("aria-rowcount"), "9");
-  await shot(page, "sql-result");
-  await clean(tab);
-  await tab.context.close();
-});
+  test("a query is checked as it is typed, mended by a button, and run", async (t) => {
+    const tab = await openTab({ t });
+    const { page } = tab;
+    await page.goto(`${server.url}/sql`);
+    const box = page.getByLabel("Query", { exact: true });
+    await box.fill("SELECT name, prise FROM products WHERE category = 'Toys'");
+    await page.getByText("One finding").waitFor();
+    await accessible(page, "a query with a finding");
+    await shot(page, "sql-finding");
+    await page.getByRole("button", { name: /Apply:/ }).first().click();
+    await page.getByText("Nothing is wrong with this query.").waitFor();
+    assert.match(await box.inputValue(), /price/);
+    await box.press("Control+Enter");
+    const grid = page.getByRole("region", { name: "Result" }).getByRole("grid");
+    await grid.waitFor();
+    assert.equal(await grid.getAttribute("aria-rowcount"), "9");
+    await shot(page, "sql-result");
+    await clean(tab);
+  });
 
-test("nothing that writes is run", async () => {
-  const tab = await chromium.tab();
-  const { page } = tab;
-  await page.goto(`${server.url}/sql`);
-  await page.getByLabel("Query", { exact: true }).fill("DELETE FROM products");
-  await page.getByRole("button", { name: "Run" }).click();
-  await page.getByRole("alert").first().waitFor();
-  await shot(page, "sql-refused");
-  await clean(tab);
-  await tab.context.close();
-});
+  test("nothing that writes is run", async (t) => {
+    const tab = await openTab({ t });
+    const { page } = tab;
+    await page.goto(`${server.url}/sql`);
+    await page.getByLabel("Query", { exact: true }).fill("DELETE FROM products");
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByRole("alert").first().waitFor();
+    await shot(page, "sql-refused");
+    await clean(tab);
+  });
 
-test("rows are sorted, filtered, drawn otherwise and taken along", async () => {
-  const tab = await chromium.tab();
-  const { page } = tab;
-  await page.goto(server.url);
-  await page.getByLabel("Your question").fill(byCity);
-  await page.getByRole("button", { name: "Ask", exact: true }).click();
-  const turn = page.getByRole("article", { name: byCity });
-  const grid = turn.getByRole("grid");
-  await grid.waitFor();
-  const first = async () => (await grid.getByRole("row").nth(1).getByRole("gridcell").allTextContents()).join(" ");
-  const before = await first();
-  // Sorted by the figures, and once more the other way round.
-  await grid.getByRole("columnheader", { name: /customers/ }).click();
-  await grid.getByRole("columnheader", { name: /customers/ }).click();
-  await grid.locator('[aria-sort="descending"]').waitFor();
-  assert.notEqual(await first(), before);
-  const city = before.split(" ")[0];
-  await turn.getByLabel("Filter rows").fill(city);
-  await page.waitForFunction((wanted) => document.querySelector('[role="grid"]')?.getAttribute("aria-rowcount") === wanted, "2");
-  await turn.getByLabel("Filter rows").fill("");
-  await turn.getByLabel("Type").selectOption("line");
-  await turn.getByLabel(/Line chart of customers/).locator("canvas").waitFor();
-  await accessible(page, "a chart that was changed");
-  await shot(page, "result-changed");
-  const saved = async (act) => {
-    const [download] = await Promise.all([page.waitForEvent("download"), act()]);
-    return fs.readFileSync(await download.path());
-  };
-  const png = await saved(() => turn.getByRole("button", { name: /PNG/ }).click());
-  assert.equal(png.subarray(1, 4).toString(), "PNG");
-  const svg = await saved(() => turn.getByRole("button", { name: /SVG/ }).click());
-  assert.match(svg.toString(), /^<svg/);
-  for (const [name, looks] of [
-    ["CSV, from the database", (bytes) => bytes.toString().startsWith("city,customers")],
-    ["CSV, as shown here", (bytes) => bytes.toString().includes("city,customers")],
-    ["Parquet, from the database", (bytes) => bytes.subarray(0, 4).toString() === "PAR1"],
-    ["Arrow, from the database", (bytes) => bytes.readUInt32LE(0) === 0xffffffff],
-  ]) {
-    await turn.getByText("Export", { exact: true }).click();
-    const bytes = await saved(() => turn.getByRole("button", { name }).click());
-    assert.ok(looks(bytes), `${name}: ${bytes.subarray(0, 40)}`);
-    if (await turn.getByRole("button", { name }).isVisible()) await turn.getByText("Export", { exact: true }).click();
-  }
-  await clean(tab);
-  await tab.context.close();
-});
+  test("rows are sorted, filtered, drawn otherwise and taken along", async (t) => {
+    const tab = await openTab({ t });
+    const { page } = tab;
+    await page.goto(server.url);
+    await page.getByLabel("Your question").fill(byCity);
+    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    const turn = page.getByRole("article", { name: byCity });
+    const grid = turn.getByRole("grid");
+    await grid.waitFor();
+    const first = async () => (await grid.getByRole("row").nth(1).getByRole("gridcell").allTextContents()).join(" ");
+    const before = await first();
+    // Sorted by the figures, and once more the other way round.
+    await grid.getByRole("columnheader", { name: /customers/ }).click();
+    await grid.getByRole("columnheader", { name: /customers/ }).click();
+    await grid.locator('[aria-sort="descending"]').waitFor();
+    await waitUntil("the rows are in another order", async () => (await first()) !== before);
+    const city = before.split(" ")[0];
+    await turn.getByLabel("Filter rows").fill(city);
+    await page.waitForFunction((wanted) => document.querySelector('[role="grid"]')?.getAttribute("aria-rowcount") === wanted, "2");
+    await turn.getByLabel("Filter rows").fill("");
+    await turn.getByLabel("Type").selectOption("line");
+    await turn.getByLabel(/Line chart of customers/).locator("canvas").waitFor();
+    await accessible(page, "a chart that was changed");
+    await shot(page, "result-changed");
+    const saved = async (act) => {
+      const [download] = await Promise.all([page.waitForEvent("download"), act()]);
+      return fs.readFileSync(await download.path());
+    };
+    const png = await saved(() => turn.getByRole("button", { name: /PNG/ }).click());
+    assert.equal(png.subarray(1, 4).toString(), "PNG");
+    const svg = await saved(() => turn.getByRole("button", { name: /SVG/ }).click());
+    assert.match(svg.toString(), /^<svg/);
+    for (const [name, looks] of [
+      ["CSV, from the database", (bytes) => bytes.toString().startsWith("city,customers")],
+      ["CSV, as shown here", (bytes) => bytes.toString().includes("city,customers")],
+      ["Parquet, from the database", (bytes) => bytes.subarray(0, 4).toString() === "PAR1"],
+      ["Arrow, from the database", (bytes) => bytes.readUInt32LE(0) === 0xffffffff],
+    ]) {
+      await turn.getByText("Export", { exact: true }).click();
+      const bytes = await saved(() => turn.getByRole("button", { name }).click());
+      assert.ok(looks(bytes), `${name}: ${bytes.subarray(0, 40)}`);
+      if (await turn.getByRole("button", { name }).isVisible()) await turn.getByText("Export", { exact: true }).click();
+    }
+    await clean(tab);
+  });
 
-test("past conversations are found again", async () => {
-  const tab = await chromium.tab();
-  const { page } = tab;
-  await page.goto(server.url);
-  const history = page.getByRole("complementary", { name: "History" });
-  await history.getByLabel("Search the history").fill("city");
-  await history.getByRole("button", { name: new RegExp(byCity.slice(0, 20)) }).first().click();
-  await page.getByRole("article", { name: byCity }).waitFor();
-  await shot(page, "history");
-  await clean(tab);
-  await tab.context.close();
+  test("past conversations are found again", async (t) => {
+    const tab = await openTab({ t });
+    const { page } = tab;
+    await page.goto(server.url);
+    const history = page.getByRole("complementary", { name: "History" });
+    await history.getByLabel("Search the history").fill("city");
+    await history.getByRole("button", { name: new RegExp(byCity.slice(0, 20)) }).first().click();
+    await page.getByRole("article", { name: byCity }).waitFor();
+    await shot(page, "history");
+    await clean(tab);
+  });
 });

@@ -1,8 +1,9 @@
 // What people say about answers is learnt, and can be taken back.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { accessible, clean, open, shot } from "./browser.mjs";
-import { start } from "./servers.mjs";
+import { after, before, describe } from "node:test";
+import { accessible, clean, openTab, shot } from "./browser.mjs";
+import { sharedShop } from "./servers.mjs";
+import { test } from "./suite.mjs";
 
 const right = "How many customers are there?";
 const wrong = "How many orders were returned?";
@@ -13,74 +14,72 @@ const script = [
   { question: unseen, replies: ["SELECT count(*) AS five FROM reviews WHERE stars = 5"] },
 ];
 
-let server, chromium, tab, page;
-before(async () => {
-  server = await start({ script });
-  chromium = await open();
-  tab = await chromium.tab();
-  page = tab.page;
-});
-after(async () => {
-  await chromium?.close();
-  await server?.stop();
-});
+describe("teaching", () => {
+  let server, tab, page;
+  before(async () => {
+    server = await sharedShop(script);
+    tab = await openTab();
+    page = tab.page;
+  });
+  after(() => tab?.context.close());
 
-async function ask(question) {
-  await page.goto(`${server.url}/ask`);
-  await page.getByLabel("Your question").fill(question);
-  await page.getByRole("button", { name: "Ask", exact: true }).click();
-  const turn = page.getByRole("article", { name: question });
-  await turn.getByRole("group", { name: "Is this right?" }).waitFor();
-  return turn;
-}
+  async function ask(question) {
+    await page.goto(`${server.url}/ask`);
+    await page.getByLabel("Your question").fill(question);
+    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    const turn = page.getByRole("article", { name: question });
+    await turn.getByRole("group", { name: "Is this right?" }).waitFor();
+    return turn;
+  }
 
-async function examples() {
-  const reply = await fetch(new URL("/v1/examples", server.url));
-  return (await reply.json()).map(({ question, standing, sql }) => ({ question, standing, sql }));
-}
+  async function examples() {
+    const reply = await server.request("/v1/examples");
+    return reply.json().map(({ question, standing, sql }) => ({ question, standing, sql }));
+  }
 
-test("a right answer is saved, and saving is taken back", async () => {
-  const turn = await ask(right);
-  await turn.getByRole("button", { name: "Right" }).click();
-  await turn.getByText("Saved as an example.").waitFor();
-  assert.equal((await examples()).find((one) => one.question === right)?.standing, "verified");
-  await shot(page, "verdict-saved");
-  await turn.getByRole("button", { name: "Do not save" }).click();
-  await turn.getByText("Saved as an example.").waitFor({ state: "hidden" });
-  assert.equal((await examples()).some((one) => one.question === right), false);
-  await clean(tab);
-});
+  test("a right answer is saved, and saving is taken back", async () => {
+    const turn = await ask(right);
+    await turn.getByRole("button", { name: "Right" }).click();
+    await turn.getByText("Saved as an example.").waitFor();
+    assert.equal((await examples()).find((one) => one.question === right)?.standing, "verified");
+    await shot(page, "verdict-saved");
+    await turn.getByRole("button", { name: "Do not save" }).click();
+    await turn.getByText("Saved as an example.").waitFor({ state: "hidden" });
+    assert.equal((await examples()).some((one) => one.question === right), false);
+    await clean(tab);
+  });
 
-test("a wrong answer is put right by hand", async () => {
-  const turn = await ask(wrong);
-  await turn.getByRole("button", { name: "Wrong" }).click();
-  await turn.getByLabel("Query", { exact: true }).fill("SELECT count(*) AS returned FROM orders WHERE status = 'returned'");
-  await accessible(page, "correcting an answer");
-  await shot(page, "verdict-wrong");
-  await turn.getByRole("button", { name: "Save" }).click();
-  await turn.getByText("Saved as an example.").waitFor();
-  const saved = (await examples()).find((one) => one.question === wrong);
-  assert.match(saved.sql, /'returned'/);
-  assert.equal(saved.standing, "verified");
-  await clean(tab);
-});
+  test("a wrong answer is put right by hand", async () => {
+    const turn = await ask(wrong);
+    await turn.getByRole("button", { name: "Wrong" }).click();
+    await turn.getByLabel("Query", { exact: true }).fill("SELECT count(*) AS returned FROM orders WHERE status = 'returned'");
+    await accessible(page, "correcting an answer");
+    await shot(page, "verdict-wrong");
+    await turn.getByRole("button", { name: "Save" }).click();
+    await turn.getByText("Saved as an example.").waitFor();
+    const saved = (await examples()).find((one) => one.question === wrong);
+    assert.match(saved.sql, /'returned'/);
+    assert.equal(saved.standing, "verified");
+    await clean(tab);
+  });
 
-test("answers that nobody looked at wait in the queue", async () => {
-  await ask(unseen);
-  // An answer is learnt from when the next question of the conversation comes and finds no fault with it.
-  await page.getByLabel("Your question").fill(right);
-  await page.getByRole("button", { name: "Ask", exact: true }).click();
-  await page.getByRole("article", { name: right }).getByText("How it was answered").waitFor();
-  await page.getByRole("link", { name: "Teach" }).click();
-  const queue = page.getByRole("region", { name: /wait(s)? for a look/ });
-  await queue.getByRole("heading", { name: unseen }).waitFor();
-  await accessible(page, "the review queue");
-  await shot(page, "teach-queue");
-  await queue.getByRole("button", { name: `Reject: ${unseen}` }).click();
-  await queue.getByRole("heading", { name: unseen }).waitFor({ state: "hidden" });
-  assert.equal((await examples()).find((one) => one.question === unseen)?.standing, "rejected");
-  await page.getByRole("button", { name: `Approve: ${unseen}` }).click();
-  await page.getByRole("listitem").filter({ hasText: unseen }).getByText("approved").waitFor();
-  assert.equal((await examples()).find((one) => one.question === unseen)?.standing, "verified");
-  await clean(tab);
+  test("answers that nobody looked at wait in the queue", async () => {
+    await ask(unseen);
+    // An answer is learnt from when the next question of the conversation comes and finds no fault with it.
+    await page.getByLabel("Your question").fill(right);
+    await page.getByRole("button", { name: "Ask", exact: true }).click();
+    await page.getByRole("article", { name: right }).getByText("How it was answered").waitFor();
+    await page.getByRole("link", { name: "Teach" }).click();
+    const queue = page.getByRole("region", { name: /wait(s)? for a look/ });
+    await queue.getByRole("heading", { name: unseen }).waitFor();
+    await accessible(page, "the review queue");
+    await shot(page, "teach-queue");
+    await queue.getByRole("button", { name: `Reject: ${unseen}` }).click();
+    await queue.getByRole("heading", { name: unseen }).waitFor({ state: "hidden" });
+    assert.equal((await examples()).find((one) => one.question === unseen)?.standing, "rejected");
+    await page.getByRole("button", { name: `Approve: ${unseen}` }).click();
+    await page.getByRole("listitem").filter({ hasText: unseen }).getByText("approved").waitFor();
+    assert.equal((await examples()).find((one) => one.question === unseen)?.standing, "verified");
+    await clean(tab);
+  });
 });

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use querymend_engine::{Engine, Error};
 use querymend_sql::Policy;
@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 
 use crate::config::ValuesSection;
 use crate::context::{Tables, values};
-use crate::guard::GuardedEngine;
+use crate::guard::{Clock, GuardedEngine};
 
 /// However often a database disagrees, its tables are not read again sooner than this.
 const SOONEST: Duration = Duration::from_secs(2);
@@ -30,12 +30,14 @@ pub(crate) struct Known {
     values: ValuesSection,
     /// How long tables are taken to be as they were.
     age: Duration,
+    clock: Arc<dyn Clock>,
     reading: Mutex<Option<Reading>>,
 }
 
 struct Held {
     tables: Arc<Tables>,
-    read: Instant,
+    /// When they were read, by [`Clock::now_ms`].
+    read_ms: u64,
 }
 
 /// Values that are read in the background: the means to stop it, and to hear when it is over.
@@ -45,10 +47,16 @@ struct Reading {
 }
 
 impl Known {
-    pub fn new(plain: Arc<dyn Engine>, policy: Arc<Policy>, values: ValuesSection, age: Duration) -> Self {
+    pub fn new(
+        plain: Arc<dyn Engine>,
+        policy: Arc<Policy>,
+        values: ValuesSection,
+        age: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let (held, reading) = (Mutex::new(None), Mutex::new(None));
         let (turn, doubted) = (Waiting::new(()), AtomicBool::new(false));
-        Self { held, turn, doubted, plain, policy, values, age, reading }
+        Self { held, turn, doubted, plain, policy, values, age, clock, reading }
     }
 
     /// The tables, read through a guarded engine where they have to be.
@@ -76,7 +84,7 @@ impl Known {
             (Err(error), _) => return Err(error),
         };
         self.doubted.store(false, Ordering::Relaxed);
-        *self.held() = Some(Held { tables: Arc::clone(&tables), read: Instant::now() });
+        *self.held() = Some(Held { tables: Arc::clone(&tables), read_ms: self.clock.now_ms() });
         Ok(tables)
     }
 
@@ -89,9 +97,9 @@ impl Known {
     fn fresh(&self) -> Option<Arc<Tables>> {
         let held = self.held();
         let held = held.as_ref()?;
-        let age = held.read.elapsed();
-        let old = age > self.age;
-        let doubted = self.doubted.load(Ordering::Relaxed) && age > SOONEST;
+        let age = Duration::from_millis(self.clock.now_ms().saturating_sub(held.read_ms));
+        let old = age >= self.age;
+        let doubted = self.doubted.load(Ordering::Relaxed) && age >= SOONEST;
         (!old && !doubted).then(|| Arc::clone(&held.tables))
     }
 

@@ -74,7 +74,8 @@ impl Querymend {
     /// The same with breakers that others share: a model that several databases are asked with is one tool.
     pub fn guarded(engine: Arc<dyn Engine>, model: Arc<dyn Model>, config: Config, breakers: Arc<Breakers>) -> Self {
         let policy = Arc::new(config.policy.clone());
-        let known = Known::new(Arc::clone(&engine), Arc::clone(&policy), config.values.clone(), config.schema_age);
+        let (values, age, clock) = (config.values.clone(), config.schema_age, breakers.clock());
+        let known = Known::new(Arc::clone(&engine), Arc::clone(&policy), values, age, clock);
         Self {
             known: Arc::new(known),
             engine: breakers.engine(engine),

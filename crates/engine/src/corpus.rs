@@ -4,7 +4,8 @@
 //! Each engine is sent all of them past the critic (`attacks/corpus.rs` of each), also the single statements of those that are
 //! several, to a database that has the tables which they name, as far as their names and columns can be guessed. What is there must
 //! be the same afterwards. A statement may be refused by the lock, or because it is wrong in this dialect, which proves nothing
-//! about the lock: both are counted, and `cargo test -p querymend-engine corpus -- --nocapture` tells how many there were.
+//! about the lock: both are counted, and `cargo test -p querymend-engine corpus -- --nocapture` tells how many there were. Servers take
+//! their time for each, so that a quick run sends them every fourth one.
 
 // Helpers of tests fail loudly, and tests say what they skip.
 #![allow(clippy::print_stderr)]
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 
 use querymend_sql::dialect::DIALECTS;
 use querymend_sql::{Context, EngineError, Policy, Rows, review};
+use querymend_testing::is_full;
 
 use crate::Error;
 
@@ -141,6 +143,15 @@ pub(crate) struct Corpus {
 
 /// All that are labelled as writes.
 pub(crate) fn corpus() -> Option<Corpus> {
+    every(1)
+}
+
+/// Those that servers are sent.
+pub(crate) fn for_servers() -> Option<Corpus> {
+    every(if is_full() { 1 } else { 4 })
+}
+
+fn every(step: usize) -> Option<Corpus> {
     let file = data().join("security/statements.jsonl");
     let Ok(lines) = std::fs::read_to_string(&file) else {
         eprintln!("skipped: ../shared/data/security/statements.jsonl is not there");
@@ -156,6 +167,7 @@ pub(crate) fn corpus() -> Option<Corpus> {
         }
     }
     assert!(corpus.whole.len() > 500, "{}", corpus.whole.len());
+    corpus.whole = corpus.whole.into_iter().step_by(step).collect();
     for sql in &corpus.whole {
         let parts = parts(sql);
         if parts.len() > 1 {

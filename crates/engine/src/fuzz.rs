@@ -1,6 +1,6 @@
 //! What the targets beside the decoders share, and addresses of databases.
 
-use querymend_fuzz::{Counted, Fuzz, peak, text};
+use querymend_testing::{Counted, Fuzz, peak, text};
 
 /// A length that a server or a file claims is seen when it is asked for, not when the memory is used up.
 #[global_allocator]

@@ -1,13 +1,13 @@
-//! SQLite keeps one account of memory for the whole program, so that this test has a program of its own.
+//! SQLite keeps one account of memory for the whole process, so this test has a process of its own.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
-use std::time::Duration;
 
 use querymend_engine::sqlite::Sqlite;
 use querymend_engine::{Cancel, Engine, Error, Limits};
 use querymend_sql::{Cell, Context, Policy, review};
+use querymend_testing::hang_timeout;
 
 #[tokio::test]
 async fn a_query_that_needs_too_much_memory_is_refused_in_words_that_say_so() {
@@ -17,7 +17,7 @@ async fn a_query_that_needs_too_much_memory_is_refused_in_words_that_say_so() {
     let engine = Sqlite::open(&file).unwrap();
     let policy = Policy::default();
     let context = Context { schema: None, dialect: engine.dialect(), policy: &policy, question: None };
-    let limits = Limits { memory: 32 << 20, time: Duration::from_secs(60), ..Limits::default() };
+    let limits = Limits { memory: 32 << 20, time: hang_timeout(), ..Limits::default() };
     let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000000)";
     let wide: Vec<String> = (0..300).map(|i| format!("zeroblob({}) || x'01'", 6_000_000 + i)).collect();
     for sql in [

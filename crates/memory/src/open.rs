@@ -126,8 +126,10 @@ mod tests {
 
     #[tokio::test]
     async fn f06_a_server_that_is_not_there_is_unavailable() {
-        // A port that was free a moment ago.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        // A port that nobody listens on, held so that no other test gets it.
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let port = socket.local_addr().unwrap().port();
         for spec in [format!("chroma://127.0.0.1:{port}/examples"), format!("postgres://me@127.0.0.1:{port}/shop")] {
             let error = open(&spec, Arc::new(Static::builtin().unwrap())).await.err().unwrap();
             assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");

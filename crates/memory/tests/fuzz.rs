@@ -1,4 +1,5 @@
 //! A store's file that somebody or something damaged: an error or answers, no panic, and no more memory than it is worth.
+//! A binary of its own: it counts the memory and the panics of all threads.
 
 // A test says what went wrong by panicking.
 #![allow(clippy::panic, clippy::unwrap_used)]
@@ -7,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use querymend_fuzz::{Counted, Fuzz, bytes, peak_everywhere, text};
 use querymend_memory::{Example, ExampleStore, FileStore, Filter, Sought};
 use querymend_model::Static;
+use querymend_testing::{Counted, Fuzz, bytes, peak_everywhere, text};
 
 #[global_allocator]
 static COUNTED: Counted = Counted;

@@ -1,16 +1,20 @@
-//! Servers that go away and come back. Alone in its file, as no other test may use them meanwhile.
+//! Servers that go away and come back. A binary of its own: it kills servers that the other tests use.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
-#[path = "common/servers.rs"]
+#[path = "integration/servers.rs"]
 mod servers;
 
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use querymend_memory::{Change, Error, Example, Filter, Sought, open};
 use querymend_model::Static;
+
+/// Idle time after which PostgreSQL's connections are tried before they are relied on: `STALE` in `src/postgres/pool.rs`.
+const STALE: Duration = Duration::from_secs(2);
 
 /// Whether this is the server that the script of this checkout started, so that it may be stopped.
 fn is_ours(name: &str, address: &str) -> bool {
@@ -25,6 +29,16 @@ fn is_ours(name: &str, address: &str) -> bool {
 fn script(what: &str, name: &str) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/stores.sh");
     assert!(Command::new(script).args([what, name]).status().unwrap().success());
+}
+
+/// Kills a server and starts it again, and waits until a store cannot mistake its connection to the old one for a usable one.
+async fn restart(name: &str) {
+    let begun = Instant::now();
+    script("kill", name);
+    script("start", name);
+    // The end of the connection is noticed by another thread, which may need a moment.
+    let idle = if name == "postgres" { STALE.saturating_sub(begun.elapsed()) } else { Duration::ZERO };
+    tokio::time::sleep(idle.max(Duration::from_millis(100))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,11 +71,9 @@ async fn f06_a_server_that_was_started_again_is_used_again() {
         );
 
         // Away and back between two questions: nobody notices, whatever is asked first.
-        script("kill", name);
-        script("start", name);
+        restart(name).await;
         assert_eq!(store.change(&[(&one.id, Change { uses: 1, ..Change::default() })]).await.unwrap(), 1);
-        script("kill", name);
-        script("start", name);
+        restart(name).await;
         assert_eq!(store.count(&Filter::default()).await.unwrap(), 1);
         assert_eq!(store.get(&one.id).await.unwrap().unwrap().uses, 1);
     }

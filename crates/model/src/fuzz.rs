@@ -1,6 +1,6 @@
 //! What model servers and files may say, damaged.
 
-use querymend_fuzz::{Counted, Fuzz, peak, text};
+use querymend_testing::{Counted, Fuzz, is_full, peak, text};
 use serde_json::Value;
 
 use crate::sse::Events;
@@ -74,7 +74,8 @@ fn events(bytes: &[u8], size: usize) -> Result<Vec<String>, String> {
 
 #[test]
 fn fuzz_streams() {
-    let target = Fuzz::new("streams", env!("CARGO_MANIFEST_DIR")).seeds(STREAMS.iter().copied()).inputs(3_000);
+    let inputs = if is_full() { 3_000 } else { 750 };
+    let target = Fuzz::new("streams", env!("CARGO_MANIFEST_DIR")).seeds(STREAMS.iter().copied()).inputs(inputs);
     target.run(&mut |random, pool| text(random, pool, WORDS), &|input| {
         within((1 << 20) + 400 * input.len(), || {
             let whole = events(input, input.len());

@@ -207,8 +207,9 @@ mod tests {
 
     #[test]
     fn fuzz_gguf() {
-        let target = querymend_fuzz::Fuzz::new("gguf", env!("CARGO_MANIFEST_DIR")).seeds([file()]).inputs(20_000);
-        target.run(&mut querymend_fuzz::bytes, &|input| {
+        let inputs = if querymend_testing::is_full() { 20_000 } else { 5_000 };
+        let target = querymend_testing::Fuzz::new("gguf", env!("CARGO_MANIFEST_DIR")).seeds([file()]).inputs(inputs);
+        target.run(&mut querymend_testing::bytes, &|input| {
             crate::fuzz::within((1 << 16) + 8 * input.len(), || drop(Gguf::head(&mut &*input)));
         });
     }

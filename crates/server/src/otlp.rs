@@ -43,6 +43,8 @@ pub struct Settings {
     pub texts: bool,
     /// How often figures are sent.
     pub every: Duration,
+    /// Longest time that the collector may take to answer.
+    pub timeout: Duration,
 }
 
 impl Settings {
@@ -69,6 +71,7 @@ impl Settings {
             resource: resource.map(|(name, value)| (name.to_owned(), value)).into(),
             texts: false,
             every: Duration::from_secs(60),
+            timeout: send::PATIENCE,
         })
     }
 

@@ -1,5 +1,5 @@
-//! The locks and counters of what many requests share. `tests/race` compiles `rates`, `results` and `http/idempotency` with others
-//! in their place, which let it try many orders of their threads.
+//! The locks and counters of what many requests share. `tests/integration/race` compiles `rates`, `results` and `http/idempotency`
+//! with others in their place, which let it try many orders of their threads.
 
 pub(crate) use std::sync::atomic::AtomicUsize;
 pub(crate) use std::sync::{Mutex, MutexGuard};

@@ -22,17 +22,15 @@ test("every word of the filter must be somewhere in the row", async () => {
 test("100,000 rows are sorted in slices that leave the page free", async () => {
   const many: Cell[][] = Array.from({ length: 100_000 }, (_, i) => [`item ${(i * 7919) % 100_003}`, i % 10]);
   const rows = table(["t", "n"], many);
-  let longest = 0;
-  let last = performance.now();
+  let pauses = 0;
   const watch = setInterval(() => {
-    longest = Math.max(longest, performance.now() - last);
-    last = performance.now();
+    pauses += 1;
   });
   const places = await arrange(rows, "item", { column: 0, down: false }, never);
   clearInterval(watch);
   const texts = [...places].map((at) => String(many[at]?.[0]));
   expect(texts).toEqual([...texts].sort(new Intl.Collator("en").compare));
-  console.log(`longest slice ${longest.toFixed(0)} ms`);
+  expect(pauses).toBeGreaterThan(0);
 });
 
 test("who is overtaken stops", async () => {

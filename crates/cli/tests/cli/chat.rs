@@ -1,8 +1,11 @@
 use std::io::Write;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+
+use querymend_testing::wait_until;
 
 use crate::server::Server;
+#[cfg(unix)]
+use crate::signals;
 use crate::{Ended, Place};
 
 fn chat(place: &Place, server: &Server, lines: &str) -> Ended {
@@ -100,12 +103,8 @@ fn ctrl_c_ends_a_piped_chat_with_all_its_questions() {
     let mut child = place.command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
     pipe.write_all(b"How many orders are there?\n").unwrap();
-    let begun = Instant::now();
-    while server.heard().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the model was never asked");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    wait_until("the model is asked", || !server.heard().is_empty());
+    signals::press_ctrl_c(&child);
     pipe.write_all(b"How many products are there?\n").ok();
     drop(pipe);
     let output = child.wait_with_output().unwrap();

@@ -24,6 +24,8 @@ mod real;
 mod run;
 mod server;
 #[cfg(unix)]
+mod signals;
+#[cfg(unix)]
 mod terminal;
 mod trace;
 
@@ -131,6 +133,19 @@ impl Place {
         let mut command = self.command(arguments);
         command.env("QUERYMEND_DB", database);
         Self::ended(command, b"")
+    }
+
+    /// Runs a command again, a few times at most, until it ends as expected: for what the program does only within a short time
+    /// limit of its own, which a machine that stood still for a moment may miss.
+    fn run_until(run: impl Fn() -> Ended, expected: impl Fn(&Ended) -> bool) -> Ended {
+        let mut ended = run();
+        for _ in 0..4 {
+            if expected(&ended) {
+                break;
+            }
+            ended = run();
+        }
+        ended
     }
 
     fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> Ended {

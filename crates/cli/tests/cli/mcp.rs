@@ -1,6 +1,7 @@
 //! `querymend mcp`, spoken to by the protocol's own Python client, as other people's programs do.
 
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,12 @@ use crate::server::Server;
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts");
 
 /// The Python that has the client; nothing where such tests are not wanted.
-fn python() -> Option<String> {
+fn python() -> Option<&'static str> {
+    static PYTHON: OnceLock<Option<String>> = OnceLock::new();
+    PYTHON.get_or_init(fetch).as_deref()
+}
+
+fn fetch() -> Option<String> {
     if std::env::var("QUERYMEND_TEST_CLIENTS").is_ok_and(|wanted| wanted == "none") {
         return None;
     }

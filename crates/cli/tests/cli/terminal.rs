@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use expectrl::process::unix::WaitStatus;
 use expectrl::session::OsSession;
+use querymend_testing::hang_timeout;
 
 use crate::Place;
 use crate::server::Server;
@@ -15,8 +16,6 @@ const ENTER: &str = "\r";
 const TAB: &str = "\t";
 const UP: &str = "\u{1b}[A";
 const CTRL_C: &str = "\u{3}";
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A terminal with the command in it.
 struct Terminal {
@@ -81,7 +80,7 @@ impl Terminal {
                 self.shown += at + words.len();
                 return;
             }
-            assert!(began.elapsed() < PATIENCE, "no `{words}` in: {}", &text[self.shown..]);
+            assert!(began.elapsed() < hang_timeout(), "no `{words}` in: {}", &text[self.shown..]);
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -104,7 +103,7 @@ impl Terminal {
         let began = Instant::now();
         while self.session.get_process().status().is_ok_and(|status| status == WaitStatus::StillAlive) {
             self.read();
-            assert!(began.elapsed() < PATIENCE, "it does not end: {}", self.text());
+            assert!(began.elapsed() < hang_timeout(), "it does not end: {}", self.text());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -188,7 +187,7 @@ fn ctrl_c_stops_a_question_and_leaves_the_conversation() {
     let began = Instant::now();
     while server.heard().len() < 2 {
         terminal.read();
-        assert!(began.elapsed() < PATIENCE, "the question is not asked: {}", terminal.text());
+        assert!(began.elapsed() < hang_timeout(), "the question is not asked: {}", terminal.text());
         std::thread::sleep(Duration::from_millis(5));
     }
     terminal.press(CTRL_C);

@@ -32,6 +32,11 @@ impl Breakers {
         self
     }
 
+    /// The clock that they go by.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
     /// With someone who is told when any of them changes. Each breaker's changes come in order; those of two breakers may
     /// come at the same time.
     pub fn on_change(mut self, tell: impl Fn(&super::Change) + Send + Sync + 'static) -> Self {

@@ -1,13 +1,11 @@
 //! Runs a test under many orders of its threads. One that fails says which order it was, and it can be run again.
 
+use querymend_testing::is_full;
+use querymend_testing::watchdog::watched;
 use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner};
 
-use crate::watchdog::watched;
-
-/// Orders that are tried by chance, and as many more of which each is whole but for a few changes of thread at odd moments.
-const BY_CHANCE: usize = 2_500;
-/// So many changes.
+/// Changes of thread in an order of the second kind of [`many_orders`].
 const CHANGES: usize = 3;
 
 /// All orders of very few threads. A test of which they are more than so many fails: it would not have tried all.
@@ -18,11 +16,12 @@ pub fn all_orders(what: &'static str, test: impl Fn() + Send + Sync + 'static) {
     println!("{what}: all {tried} orders");
 }
 
-/// Many orders of a few threads.
+/// Many orders of a few threads: random ones, and as many of which each is whole but for a few changes of thread at odd moments.
 pub fn many_orders(what: &'static str, test: impl Fn() + Send + Sync + Clone + 'static) {
+    let orders = if is_full() { 2_500 } else { 600 };
     let again = test.clone();
-    let tried = watched(what, move || run(RandomScheduler::new(BY_CHANCE), test));
-    let tried = tried + watched(what, move || run(PctScheduler::new(CHANGES, BY_CHANCE), again));
+    let tried = watched(what, move || run(RandomScheduler::new(orders), test));
+    let tried = tried + watched(what, move || run(PctScheduler::new(CHANGES, orders), again));
     println!("{what}: {tried} orders");
 }
 

@@ -1,5 +1,8 @@
 //! Many threads at once: a breaker under every order of its threads that there is time for, and breakers and past runs under
 //! sixty-four real ones.
+//!
+//! A binary of its own: sources of the product are compiled again with the locks of shuttle, which also sets a panic hook for the
+//! whole process.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -11,7 +14,6 @@ mod explore;
 mod orders;
 mod runs;
 mod threads;
-mod watchdog;
 
 // The breaker as the product has it, with locks and counters that let a test choose which thread goes on.
 #[allow(dead_code, reason = "not all of it is tried in all orders")]

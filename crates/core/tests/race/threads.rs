@@ -6,8 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use querymend::guard::{Breaker, BreakerSettings, Breakers, ManualClock, State};
-
-use crate::watchdog::{THREADS, together, watched};
+use querymend_testing::watchdog::{THREADS, together, watched};
 
 /// A breaker with a clock that stands still and a list of its changes.
 struct Bench {

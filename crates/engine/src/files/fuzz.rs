@@ -10,7 +10,7 @@ use ::parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int6
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
-use querymend_fuzz::{Fuzz, bytes, text};
+use querymend_testing::{Fuzz, bytes, text};
 
 use super::sheet::{Raw, Sheet};
 use super::{excel, json, parquet, separated};

@@ -6,12 +6,14 @@
 
 mod corpus;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use querymend_sql::Cell;
+use querymend_testing::hang_timeout;
 
 use super::*;
+use crate::server_lock::exclusive;
 
 /// The server of the tests, if there is one.
 fn server() -> Option<Hive> {
@@ -22,15 +24,9 @@ fn server() -> Option<Hive> {
     Some(Hive::open(&address).unwrap())
 }
 
-/// One after another: each compares what is there with what was.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What `Engine::execute` does with an approved query.
 fn send(engine: &Hive, sql: &str) -> Result<Rows, Error> {
-    let stop = Stop::new(Duration::from_secs(60), Cancel::new());
+    let stop = Stop::new(hang_timeout(), Cancel::new());
     engine.shared.with_session(&stop, |session, stop| {
         lock::execute(session, sql, &Limits::default(), stop).map(|gathered| gathered.taking.done())
     })
@@ -38,13 +34,13 @@ fn send(engine: &Hive, sql: &str) -> Result<Rows, Error> {
 
 /// What `Engine::probe` does.
 fn probe(engine: &Hive, sql: &str) -> Result<(), Error> {
-    let stop = Stop::new(Duration::from_secs(60), Cancel::new());
+    let stop = Stop::new(hang_timeout(), Cancel::new());
     engine.shared.with_session(&stop, |session, stop| lock::probe(session, sql, stop))
 }
 
 /// Statements of the server's own, past the lock: only to see what is there.
 fn seen(engine: &Hive, sql: &str) -> Vec<Vec<Cell>> {
-    let stop = Stop::new(Duration::from_secs(60), Cancel::new());
+    let stop = Stop::new(hang_timeout(), Cancel::new());
     let rows = engine.shared.with_session(&stop, |session, stop| {
         let operation = session.run(sql, stop)?;
         let gathered = session.gather(&operation, &Limits::default(), stop)?;
@@ -73,7 +69,7 @@ fn state(engine: &Hive) -> Vec<Vec<Vec<Cell>>> {
 #[test]
 fn c01_f03_writes_are_refused_by_the_engine_alone() {
     let Some(engine) = server() else { return };
-    let _turn = turn();
+    let _lock = exclusive("spark");
     let before = state(&engine);
     for sql in [
         "INSERT INTO things VALUES (4, 'x', 1)",
@@ -167,7 +163,7 @@ fn c01_f03_writes_are_refused_by_the_engine_alone() {
 #[test]
 fn c01_f03_queries_reach_neither_code_nor_files_nor_variables_of_the_server() {
     let Some(engine) = server() else { return };
-    let _turn = turn();
+    let _lock = exclusive("spark");
     let before = state(&engine);
     for sql in [
         "SELECT reflect('java.lang.System', 'setProperty', 'querymend.attack', 'x')",
@@ -240,11 +236,12 @@ async fn l12_a_query_that_already_runs_can_be_cancelled() {
     let cancel = Cancel::new();
     let (shared, flag) = (Arc::clone(&engine.shared), cancel.clone());
     let running = std::thread::spawn(move || {
-        let stop = Stop::new(Duration::from_secs(60), flag);
+        let stop = Stop::new(2 * hang_timeout(), flag);
         shared.with_session(&stop, |session, stop| {
             lock::execute(session, endless, &Limits::default(), stop).map(|gathered| gathered.taking.done())
         })
     });
+    // Nobody tells when the server runs it. One that has not begun by then is not begun any more, which comes to the same.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     cancel.cancel();
     assert_eq!(running.join().unwrap(), Err(Error::Cancelled));

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use querymend_fuzz::{Fuzz, bytes};
+use querymend_testing::{Fuzz, bytes};
 use thrift::protocol::{TBinaryInputProtocol, TBinaryOutputProtocol};
 
 use super::cells::Gathered;

@@ -18,12 +18,10 @@ mod corpus;
 use std::time::Duration;
 
 use querymend_sql::Cell;
-use tokio::sync::{Mutex, MutexGuard};
+use querymend_testing::hang_timeout;
 
 use super::*;
-
-/// One after another: each compares the whole server with what it was.
-static TURN: Mutex<()> = Mutex::const_new(());
+use crate::server_lock::{ServerLock, exclusive};
 
 const SET_UP: [&str; 11] = [
     "CREATE OR REPLACE DATABASE attacked",
@@ -41,24 +39,29 @@ const SET_UP: [&str; 11] = [
      COMMIT; SELECT 1; END",
 ];
 
-/// A database to attack and the way around the engine; none where there is no server.
-async fn attacked() -> Option<(MySql, Conn, MutexGuard<'static, ()>)> {
-    let turn = TURN.lock().await;
+/// A database to attack and the way around the engine; none where there is no server. One after another: each compares the whole
+/// server with what it was.
+async fn attacked() -> Option<(ServerLock, MySql, Conn)> {
     let Ok(address) = std::env::var("QUERYMEND_TEST_MYSQL") else {
         eprintln!("skipped on mysql: it is not there; scripts/engines.sh up mysql");
         return None;
     };
+    let lock = exclusive("mysql");
     let address = address.replace("reader:reader@", "owner:owner@");
     let mut owner = Conn::new(Server::read(&address, &|_| None).unwrap().opts).await.unwrap();
     for sql in SET_UP {
         owner.query_drop(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
-    Some((MySql::open(&address.replace("/app", "/attacked")).unwrap(), owner, turn))
+    Some((lock, MySql::open(&address.replace("/app", "/attacked")).unwrap(), owner))
 }
 
 /// What `Engine::execute` does with an approved query.
 async fn send(engine: &MySql, sql: &str) -> Result<Rows, Error> {
-    let limits = Limits { time: Duration::from_secs(10), ..Limits::default() };
+    send_within(engine, sql, hang_timeout()).await
+}
+
+async fn send_within(engine: &MySql, sql: &str, time: Duration) -> Result<Rows, Error> {
+    let limits = Limits { time, ..Limits::default() };
     engine.pool.run(&Run { sql, limits: &limits }, &limits, &Cancel::new()).await
 }
 
@@ -96,7 +99,7 @@ async fn files(owner: &mut Conn) -> Vec<std::ffi::OsString> {
 
 #[tokio::test]
 async fn c01_f03_writes_are_refused_by_the_engine_alone() {
-    let Some((engine, mut owner, _turn)) = attacked().await else { return };
+    let Some((_lock, engine, mut owner)) = attacked().await else { return };
     // Connections are kept for the next query, so that each attack finds what the one before has left.
     let before = state(&mut owner).await;
     let into = folder(&mut owner).await;
@@ -217,7 +220,7 @@ async fn c01_f03_writes_are_refused_by_the_engine_alone() {
 /// that way; a text that is prepared is one statement.
 #[tokio::test]
 async fn c01_the_published_incident_commit_and_drop_database() {
-    let Some((engine, mut owner, _turn)) = attacked().await else { return };
+    let Some((_lock, engine, mut owner)) = attacked().await else { return };
     let incident = "COMMIT; DROP DATABASE nest;";
     let there = "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'nest'";
     for (locked, left) in [(false, 0), (true, 1)] {
@@ -238,7 +241,7 @@ async fn c01_the_published_incident_commit_and_drop_database() {
 
 #[tokio::test]
 async fn c01_f03_no_query_leaves_anything_for_the_next() {
-    let Some((engine, mut owner, _turn)) = attacked().await else { return };
+    let Some((_lock, engine, mut owner)) = attacked().await else { return };
     let look = "SELECT CONNECTION_ID(), @@sql_mode, @@time_zone, @@tx_read_only, @a, IS_FREE_LOCK('mine'), @@sql_select_limit, \
                 @@character_set_client, DATABASE(), '\\'', \"text\", LAST_INSERT_ID()";
     let before = send(&engine, look).await.unwrap().rows;
@@ -265,7 +268,7 @@ async fn c01_f03_no_query_leaves_anything_for_the_next() {
 
 #[tokio::test]
 async fn c01_reading_is_not_taken_for_writing() {
-    let Some((engine, _owner, _turn)) = attacked().await else { return };
+    let Some((_lock, engine, _owner)) = attacked().await else { return };
     for sql in [
         "SELECT 'DROP TABLE canary; --' AS update_time;",
         "SELECT 1 ; -- done",
@@ -287,7 +290,7 @@ async fn c01_reading_is_not_taken_for_writing() {
 
 #[tokio::test]
 async fn monstrous_queries_are_refused_in_bounded_time() {
-    let Some((engine, _owner, _turn)) = attacked().await else { return };
+    let Some((_lock, engine, _owner)) = attacked().await else { return };
     let nested = format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000));
     let subqueries = format!("{}SELECT 1{}", "SELECT * FROM (".repeat(5_000), ") AS x".repeat(5_000));
     let long = format!("SELECT '{}'", "x".repeat(20 << 20));

@@ -13,12 +13,11 @@
 
 mod corpus;
 
-use std::sync::OnceLock;
-
-use tokio::sync::{Mutex, MutexGuard};
+use querymend_testing::hang_timeout;
 use tokio_postgres::{Client, NoTls};
 
 use super::*;
+use crate::server_lock::{ServerLock, exclusive};
 
 /// What is attacked. The reader owns it and may do with it what it likes, so that the lock is tried and not the rights.
 const CANARY: &str = "DROP SCHEMA IF EXISTS canary CASCADE; CREATE SCHEMA canary AUTHORIZATION reader; SET ROLE reader;
@@ -185,18 +184,13 @@ const WRITES: &[&str] = &[
     "IMPORT FOREIGN SCHEMA x FROM SERVER x INTO canary",
 ];
 
-/// One at a time: they look for what the other would leave.
-fn turn() -> &'static Mutex<()> {
-    static TURN: OnceLock<Mutex<()>> = OnceLock::new();
-    TURN.get_or_init(|| Mutex::new(()))
-}
-
-/// A database to attack, asked over one connection, so that what one query leaves behind the next would find.
+/// A database to attack, asked over one connection, so that what one query leaves behind the next would find. One test at a time:
+/// they look for what the other would leave.
 struct Ground {
     reader: Postgres,
     superuser: Postgres,
     admin: Client,
-    _turn: MutexGuard<'static, ()>,
+    _lock: ServerLock,
 }
 
 async fn ground() -> Option<Ground> {
@@ -205,13 +199,13 @@ async fn ground() -> Option<Ground> {
         eprintln!("skipped: there is no PostgreSQL; scripts/engines.sh up postgres");
         return None;
     };
-    let turn = turn().lock().await;
+    let lock = exclusive("postgres");
     let superuser = reader.replacen("reader:reader@", "postgres:querymend@", 1);
     let (admin, connection) = tokio_postgres::connect(&superuser, NoTls).await.unwrap();
     tokio::spawn(connection);
     admin.batch_execute(CANARY).await.unwrap();
     let open = |address: &str| Postgres::open(&format!("{address}?pool=1")).unwrap();
-    Some(Ground { reader: open(&reader), superuser: open(&superuser), admin, _turn: turn })
+    Some(Ground { reader: open(&reader), superuser: open(&superuser), admin, _lock: lock })
 }
 
 impl Ground {
@@ -222,7 +216,8 @@ impl Ground {
 
 /// What `Engine::execute` does with an approved query.
 async fn send(engine: &Postgres, sql: &str) -> Result<Rows, Error> {
-    run::execute(&engine.pool, sql, &Limits::default(), &Cancel::new()).await
+    let limits = Limits { time: hang_timeout(), ..Limits::default() };
+    run::execute(&engine.pool, sql, &limits, &Cancel::new()).await
 }
 
 async fn settings(engine: &Postgres) -> Rows {

@@ -5,6 +5,8 @@ pub(crate) mod corpus;
 use std::fs;
 use std::path::Path;
 
+use querymend_testing::hang_timeout;
+
 use super::*;
 
 const CANARY: &str = "CREATE TABLE canary (song TEXT); INSERT INTO canary VALUES ('tweet'), ('chirp');
@@ -19,7 +21,7 @@ fn canary(folder: &Path) -> Sqlite {
 
 /// What `Engine::execute` does with an approved query.
 pub(crate) fn send(engine: &Sqlite, sql: &str) -> Result<Rows, Error> {
-    let stop = Stop::new(Duration::from_secs(10), Cancel::new());
+    let stop = Stop::new(hang_timeout(), Cancel::new());
     engine.shared.with_connection(&stop, None, |connection, file| execute(connection, file, sql, &Limits::default()))
 }
 

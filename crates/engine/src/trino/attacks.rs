@@ -9,15 +9,11 @@
 
 mod corpus;
 
-use std::time::Instant;
-
-use tokio::sync::Mutex;
+use querymend_testing::hang_timeout;
 
 use super::*;
 use crate::Standing;
-
-/// One after another: each compares what is there with what was.
-static TURN: Mutex<()> = Mutex::const_new(());
+use crate::server_lock::exclusive;
 
 /// The servers that are there.
 fn engines() -> Vec<Trino> {
@@ -31,8 +27,13 @@ fn engines() -> Vec<Trino> {
     ["QUERYMEND_TEST_TRINO", "QUERYMEND_TEST_PRESTO"].into_iter().filter_map(of).collect()
 }
 
+/// Time enough for any server on any machine.
+fn limits() -> Limits {
+    Limits { time: hang_timeout(), ..Limits::default() }
+}
+
 async fn ask(engine: &Trino, sql: &str) -> Vec<Vec<Cell>> {
-    engine.ask(sql, Duration::from_secs(60)).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    engine.ask(sql, hang_timeout()).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
 /// All that a write could change.
@@ -138,16 +139,16 @@ const SETTINGS: &[&str] = &[
 
 #[tokio::test]
 async fn c01_f03_writes_are_refused_by_the_engine_alone() {
-    let _turn = TURN.lock().await;
+    let _lock = exclusive("trino");
     for engine in engines() {
         let before = state(&engine).await;
         for sql in WRITES {
             // What the server alone says, in its transaction.
-            let outcome = engine.locked(sql, &Limits::default(), &Cancel::new()).await;
+            let outcome = engine.locked(sql, &limits(), &Cancel::new()).await;
             assert!(matches!(outcome, Err(Error::Rejected(_))), "{}: {sql}: {outcome:?}", engine.name());
         }
         for sql in SETTINGS {
-            let outcome = engine.locked(sql, &Limits::default(), &Cancel::new()).await;
+            let outcome = engine.locked(sql, &limits(), &Cancel::new()).await;
             assert!(matches!(outcome, Ok(_) | Err(Error::Rejected(_))), "{}: {sql}: {outcome:?}", engine.name());
         }
         assert_eq!(state(&engine).await, before, "{}", engine.name());
@@ -169,17 +170,25 @@ async fn f03_what_is_given_up_ends_on_the_server_too() {
     let running = "SELECT query_id FROM system.runtime.queries WHERE state NOT IN ('FINISHED', 'FAILED') \
                    AND query LIKE '%marked_for_ending%' AND query NOT LIKE '%runtime%'";
     for engine in engines() {
+        let until = async |runs: bool| {
+            let wait = async {
+                while ask(&engine, running).await.is_empty() == runs {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            let waited = tokio::time::timeout(hang_timeout(), wait).await;
+            waited.unwrap_or_else(|_| panic!("{}: whether the query runs should be {runs}", engine.name()));
+        };
         let short = Limits { time: Duration::from_millis(700), ..Limits::default() };
         let outcome = engine.locked(endless, &short, &Cancel::new()).await;
         assert_eq!(outcome, Err(Error::TimedOut { after: short.time }));
-        let (limits, cancel) = (Limits::default(), Cancel::new());
-        let dropped = engine.locked(endless, &limits, &cancel);
-        tokio::time::timeout(Duration::from_millis(700), dropped).await.unwrap_err();
-        let begun = Instant::now();
-        while !ask(&engine, running).await.is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "{}", engine.name());
-            tokio::time::sleep(Duration::from_millis(100)).await;
+        until(false).await;
+        let (limits, cancel) = (Limits { time: 2 * hang_timeout(), ..Limits::default() }, Cancel::new());
+        tokio::select! {
+            outcome = engine.locked(endless, &limits, &cancel) => panic!("{outcome:?}"),
+            () = until(true) => {}
         }
+        until(false).await;
     }
 }
 
@@ -207,7 +216,7 @@ async fn f03_the_connection_is_looked_over() {
 
 #[tokio::test]
 async fn f03_catalogs_and_schemas_are_found_or_said_not_to_be_there() {
-    let _turn = TURN.lock().await;
+    let _lock = exclusive("trino");
     for engine in engines() {
         let name = engine.name().to_string();
         let variable = if name.starts_with("trino") { "QUERYMEND_TEST_TRINO" } else { "QUERYMEND_TEST_PRESTO" };

@@ -1,6 +1,6 @@
 //! What a server may say, damaged.
 
-use querymend_fuzz::{Fuzz, text};
+use querymend_testing::{Fuzz, text};
 
 use super::cells::{Kind, cell};
 use super::wire::Step;

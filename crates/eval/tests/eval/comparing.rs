@@ -3,12 +3,12 @@
 use querymend_eval::{Chart, Method, Options, Report, Trouble, compare, mcnemar, run};
 use querymend_sql::ErrorType;
 
-use crate::{Script, answered, corrected, gave_up, small_set};
+use crate::{Script, answered, corrected, gave_up, patient_options, small_set};
 
 async fn reports(a: (&str, Script), b: (&str, Script)) -> (Report, Report) {
     let folder = tempfile::tempdir().unwrap();
     let set = small_set(folder.path());
-    let options = |label: &str| Options { label: label.into(), ..Options::default() };
+    let options = |label: &str| Options { label: label.into(), ..patient_options() };
     let first = run(&set, &a.1, &options(a.0)).await.unwrap();
     (first, run(&set, &b.1, &options(b.0)).await.unwrap())
 }
@@ -120,8 +120,8 @@ async fn q15_two_prompts_are_compared_question_by_question() {
 async fn q15_only_questions_of_both_runs_count() {
     let folder = tempfile::tempdir().unwrap();
     let set = small_set(folder.path());
-    let half = run(&set, &off(), &Options { limit: Some(2), ..Options::default() }).await.unwrap();
-    let whole = run(&set, &on(), &Options::default()).await.unwrap();
+    let half = run(&set, &off(), &Options { limit: Some(2), ..patient_options() }).await.unwrap();
+    let whole = run(&set, &on(), &patient_options()).await.unwrap();
     let comparison = compare(&half, &whole).unwrap();
     assert_eq!((comparison.cases, comparison.left_out, comparison.metrics_b.total), (2, 2, 2));
     assert!(comparison.table().contains("2 questions were asked in one run only and do not count."));
@@ -132,7 +132,7 @@ async fn q15_only_questions_of_both_runs_count() {
     )
     .unwrap();
     let other = querymend_eval::Dataset::load(&folder.path().join("small.yaml"), &Default::default()).unwrap();
-    let error = compare(&whole, &run(&other, &on(), &Options::default()).await.unwrap()).unwrap_err();
+    let error = compare(&whole, &run(&other, &on(), &patient_options()).await.unwrap()).unwrap_err();
     assert!(error.downcast_ref::<Trouble>().is_some());
 }
 

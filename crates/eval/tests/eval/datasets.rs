@@ -8,7 +8,7 @@ use querymend_engine::{Cancel, Limits, demo, open};
 use querymend_eval::{Dataset, Format, Load, Options, Outcome, Trouble, run};
 use querymend_sql::{Context, ErrorType, Policy, Severity, review};
 
-use crate::{Script, answered, root};
+use crate::{Script, answered, bounded_options, root};
 
 fn load(path: &Path) -> Dataset {
     Dataset::load(path, &Load::default()).unwrap()
@@ -296,7 +296,7 @@ async fn q12_the_large_sets_are_read_where_they_lie() {
             script.answers.insert(case.id.clone(), answered(&case.gold[0]));
         }
         let limit = std::env::var("QUERYMEND_EVAL_ALL").map_or(Some(60), |_| None);
-        let report = run(&set, &script, &Options { jobs: 4, limit, ..Options::default() }).await.unwrap();
+        let report = run(&set, &script, &Options { jobs: 4, limit, ..bounded_options() }).await.unwrap();
         let m = report.metrics();
         let odd: Vec<_> = report.records.iter().filter(|record| record.right != Some(true)).collect();
         let odd: Vec<_> = odd.iter().map(|record| (&record.id, record.right, &record.unjudged)).collect();
@@ -330,7 +330,7 @@ async fn q12_right_and_wrong_are_told_apart_on_real_predictions() {
         let file = folder.path().join("set.json");
         fs::write(&file, serde_json::json!({ "name": name, "cases": cases }).to_string()).unwrap();
         let set = Dataset::load(&file, &Load { root: Some(data.clone()), ..Load::default() }).unwrap();
-        let report = run(&set, &script, &Options { jobs: 4, ..Options::default() }).await.unwrap();
+        let report = run(&set, &script, &Options { jobs: 4, ..bounded_options() }).await.unwrap();
         let m = report.metrics();
         let differ: Vec<&str> =
             report.records.iter().filter(|r| r.right == Some(!right)).map(|r| r.id.as_str()).collect();

@@ -11,10 +11,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use querymend::event::{Answer, Attempt, Confidence, Cost, Metadata, Status, Stop};
-use querymend_eval::{Asker, Case, Dataset, Load};
+use querymend_eval::{Asker, Case, Dataset, Load, Options};
 use querymend_sql::ErrorType;
+use querymend_testing::{hang_timeout, scaled};
 
 /// An answer that the first draft gave.
 pub(crate) fn answered(sql: &str) -> Answer {
@@ -106,6 +108,22 @@ impl Asker for Script {
             }
         })
     }
+}
+
+/// Options whose queries have as much time as a test has: the queries of small sets end at once, also on a slow machine.
+pub(crate) fn patient_options() -> Options {
+    within(hang_timeout())
+}
+
+/// Options for sets whose queries may take long, so that each has a limit: one that no short query misses.
+pub(crate) fn bounded_options() -> Options {
+    within(scaled(Duration::from_secs(30)))
+}
+
+fn within(time: Duration) -> Options {
+    let mut options = Options::default();
+    options.limits.time = time;
+    options
 }
 
 /// A small set on the demo shop.

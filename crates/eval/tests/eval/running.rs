@@ -7,7 +7,7 @@ use querymend::Stop;
 use querymend_eval::{Baseline, Options, Outcome, Record, Report, Trouble, run};
 use querymend_sql::ErrorType;
 
-use crate::{Script, answered, corrected, gave_up, small_set};
+use crate::{Script, answered, corrected, gave_up, patient_options, small_set};
 
 fn good() -> Script {
     Script::new([
@@ -22,7 +22,7 @@ fn good() -> Script {
 async fn q12_a_run_is_taken_up_where_it_was_torn() {
     let folder = tempfile::tempdir().unwrap();
     let (set, file) = (small_set(folder.path()), folder.path().join("results.jsonl"));
-    let options = || Options { results: Some(file.clone()), ..Options::default() };
+    let options = || Options { results: Some(file.clone()), ..patient_options() };
     let script = good();
     let whole = run(&set, &script, &options()).await.unwrap();
     assert_eq!(script.asked(), ["a", "b", "c", "d"]);
@@ -51,7 +51,7 @@ async fn q12_a_run_is_taken_up_where_it_was_torn() {
 async fn q12_results_of_something_else_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (set, file) = (small_set(folder.path()), folder.path().join("results.jsonl"));
-    let options = |label: &str| Options { results: Some(file.clone()), label: label.into(), ..Options::default() };
+    let options = |label: &str| Options { results: Some(file.clone()), label: label.into(), ..patient_options() };
     run(&set, &good(), &options("one")).await.unwrap();
     let before = fs::read(&file).unwrap();
     let error = run(&set, &good(), &options("two")).await.unwrap_err();
@@ -86,7 +86,7 @@ async fn q12_results_of_something_else_are_left_alone() {
 async fn q12_what_the_world_was_in_the_way_of_is_asked_again() {
     let folder = tempfile::tempdir().unwrap();
     let (set, file) = (small_set(folder.path()), folder.path().join("results.jsonl"));
-    let options = || Options { results: Some(file.clone()), ..Options::default() };
+    let options = || Options { results: Some(file.clone()), ..patient_options() };
     let mut script = good();
     script.answers.remove("b");
     let first = run(&set, &script, &options()).await.unwrap();
@@ -104,7 +104,7 @@ async fn q12_what_the_world_was_in_the_way_of_is_asked_again() {
 async fn q12_a_run_that_is_cancelled_keeps_what_is_done() {
     let folder = tempfile::tempdir().unwrap();
     let (set, file) = (small_set(folder.path()), folder.path().join("results.jsonl"));
-    let mut options = Options { results: Some(file.clone()), ..Options::default() };
+    let mut options = Options { results: Some(file.clone()), ..patient_options() };
     let cancel = options.cancel.clone();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let tell = Arc::clone(&seen);
@@ -123,7 +123,7 @@ async fn q12_a_run_that_is_cancelled_keeps_what_is_done() {
     if let Some(answer) = script.answers.get_mut("c") {
         answer.stop = Stop::Cancelled;
     }
-    let again = Options { results: Some(file), ..Options::default() };
+    let again = Options { results: Some(file), ..patient_options() };
     let report = run(&set, &script, &again).await.unwrap();
     assert_eq!(script.asked(), ["c", "d"]);
     assert_eq!(report.records.iter().map(|r| r.id.as_str()).collect::<Vec<_>>(), ["a", "b", "d"]);
@@ -133,9 +133,9 @@ async fn q12_a_run_that_is_cancelled_keeps_what_is_done() {
 async fn q12_questions_under_way_together_give_the_same_report() {
     let folder = tempfile::tempdir().unwrap();
     let set = small_set(folder.path());
-    let one = run(&set, &good(), &Options::default()).await.unwrap();
+    let one = run(&set, &good(), &patient_options()).await.unwrap();
     for jobs in [0, 2, 3, 64] {
-        let many = run(&set, &good(), &Options { jobs, ..Options::default() }).await.unwrap();
+        let many = run(&set, &good(), &Options { jobs, ..patient_options() }).await.unwrap();
         assert_eq!((many.markdown(), many.csv(), many.chart().svg()), (one.markdown(), one.csv(), one.chart().svg()));
     }
 }
@@ -144,7 +144,7 @@ async fn q12_questions_under_way_together_give_the_same_report() {
 async fn q12_several_runs_have_a_mean_and_a_spread() {
     let folder = tempfile::tempdir().unwrap();
     let set = small_set(folder.path());
-    let mut report = run(&set, &good(), &Options { runs: 3, ..Options::default() }).await.unwrap();
+    let mut report = run(&set, &good(), &Options { runs: 3, ..patient_options() }).await.unwrap();
     assert_eq!((report.records.len(), report.per_run().len()), (12, 3));
     assert_eq!(report.summary().spread["right_rate"].deviation, 0.0);
     // One answer of the second run fails: 1, 3/4, 1.
@@ -163,7 +163,7 @@ async fn q12_several_runs_have_a_mean_and_a_spread() {
 async fn q12_a_baseline_shows_what_got_worse() {
     let folder = tempfile::tempdir().unwrap();
     let (set, file) = (small_set(folder.path()), folder.path().join("baseline.csv"));
-    let before = run(&set, &good(), &Options::default()).await.unwrap();
+    let before = run(&set, &good(), &patient_options()).await.unwrap();
     Baseline::of(&before).write(&file).unwrap();
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(
@@ -179,7 +179,7 @@ async fn q12_a_baseline_shows_what_got_worse() {
     script.answers.insert("a".into(), gave_up("SELECT count(*) FROM customer", ErrorType::TableNotFound));
     script.answers.insert("b".into(), answered("SELECT count(*) FROM products"));
     script.answers.insert("d".into(), answered("SELECT email FROM customers"));
-    let drift = baseline.against(&run(&set, &script, &Options::default()).await.unwrap());
+    let drift = baseline.against(&run(&set, &script, &patient_options()).await.unwrap());
     let say = |id: &str, words: &str| (id.to_string(), words.to_string());
     assert_eq!(
         drift.regressions,
@@ -189,7 +189,7 @@ async fn q12_a_baseline_shows_what_got_worse() {
         ]
     );
     assert_eq!(drift.improvements, [say("b", "corrected, right → first attempt, right")]);
-    let less = run(&set, &good(), &Options { limit: Some(2), ..Options::default() }).await.unwrap();
+    let less = run(&set, &good(), &Options { limit: Some(2), ..patient_options() }).await.unwrap();
     assert_eq!(baseline.against(&less).missing, ["b", "d"]);
 
     fs::write(&file, "id,outcome,right,error_type\na,fine,yes,\n").unwrap();
@@ -212,13 +212,13 @@ cases:
     let set = querymend_eval::Dataset::load(&file, &querymend_eval::Load::default()).unwrap();
     let one = || answered("SELECT count(*) FROM orders;");
     let script = Script::new([("broken", one()), ("writes", one()), ("none", one()), ("two", one())]);
-    let report = run(&set, &script, &Options::default()).await.unwrap();
+    let report = run(&set, &script, &patient_options()).await.unwrap();
     let m = report.metrics();
     assert_eq!((m.total, m.judged, m.right), (4, 1, 1));
     assert!(report.records[0].unjudged.as_deref().unwrap().starts_with("the gold query does not run"));
     assert_eq!(report.records[2].unjudged.as_deref(), Some("there is no gold query"));
     // A cut result is never right.
-    let mut tight = Options::default();
+    let mut tight = patient_options();
     tight.limits.rows = 0;
     assert_eq!(run(&set, &script, &tight).await.unwrap().metrics().judged, 0);
 }

@@ -1,14 +1,14 @@
 //! Q10 and Q13: the formulas.
 
 use querymend::event::{Cost, Status};
-use querymend_eval::{Behaviour, Metrics, Options, Outcome, Report, run, spread};
+use querymend_eval::{Behaviour, Metrics, Outcome, Report, run, spread};
 use querymend_sql::{Applicability, Applied, Cell, ErrorType, Rows};
 
-use crate::{Script, answered, attempt, corrected, gave_up, small_set};
+use crate::{Script, answered, attempt, corrected, gave_up, patient_options, small_set};
 
 async fn report(script: &Script) -> Report {
     let folder = tempfile::tempdir().unwrap();
-    run(&small_set(folder.path()), script, &Options::default()).await.unwrap()
+    run(&small_set(folder.path()), script, &patient_options()).await.unwrap()
 }
 
 fn close(a: f64, b: f64) -> bool {

@@ -72,18 +72,20 @@ fn f06_an_index_loses_no_rows_while_it_is_built_nor_later() {
     assert_eq!(kept, centres);
     assert!(Centres::read(64 + 32, (0..centres.len()).map(|at| centres.centre(at))).is_none());
     vectors.adopt(centres);
+    let asked: Vec<(u32, Query, Vec<u32>)> = (0..count)
+        .step_by(199)
+        .map(|row| {
+            let vector = &all[row as usize];
+            (row, Query::from(&code(vector)), right(&all, vector, 5))
+        })
+        .collect();
     let hits = |vectors: &Vectors| {
-        (0..count as usize)
-            .step_by(199)
-            .map(|asked| {
-                let query = Query::from(&code(&all[asked]));
-                let got = vectors.nearest(&query, 40, |_| true);
-                assert_eq!(got[0].0, asked as u32);
-                let five = right(&all, &all[asked], 5);
-                five.iter().filter(|row| got.iter().any(|(got, _)| got == *row)).count()
-            })
-            .sum::<usize>() as f64
-            / (5.0 * f64::from(count).div_euclid(199.0))
+        let found = asked.iter().map(|(row, query, five)| {
+            let got = vectors.nearest(query, 40, |_| true);
+            assert_eq!(got[0].0, *row);
+            five.iter().filter(|row| got.iter().any(|(got, _)| got == *row)).count()
+        });
+        found.sum::<usize>() as f64 / (5.0 * f64::from(count).div_euclid(199.0))
     };
     assert!(hits(&vectors) > 0.999);
     let settle = |vectors: &mut Vectors, most| {

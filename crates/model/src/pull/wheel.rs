@@ -112,8 +112,9 @@ mod tests {
             wheel(&package, &[("a/__init__.py", b"import os"), ("a/piece.bin", &piece)], method);
             fs::read(&package).unwrap()
         });
-        let target = querymend_fuzz::Fuzz::new("packages", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(1_000);
-        target.run(&mut querymend_fuzz::bytes, &|input| {
+        let inputs = if querymend_testing::is_full() { 1_000 } else { 250 };
+        let target = querymend_testing::Fuzz::new("packages", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(inputs);
+        target.run(&mut querymend_testing::bytes, &|input| {
             fs::write(&package, input).unwrap();
             drop(fs::remove_file(&to));
             let cancel = Cancel::new();

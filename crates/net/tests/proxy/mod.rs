@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use querymend_testing::hang_timeout;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -235,13 +236,17 @@ impl Proxy {
 
     /// Whether somebody who has gone has left connections open.
     pub async fn is_left(&self) -> Option<String> {
-        for _ in 0..300 {
-            if self.shared.state().open.is_empty() {
+        let begun = Instant::now();
+        loop {
+            let open = self.shared.state().open.len();
+            if open == 0 {
                 return None;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            if begun.elapsed() > hang_timeout() {
+                return Some(format!("{open} connections are left open"));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        Some(format!("{} connections are left open", self.shared.state().open.len()))
     }
 }
 

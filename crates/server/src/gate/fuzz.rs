@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm as Signed, EncodingKey, Header};
 use querymend::config::{Algorithm, Jwt};
-use querymend_fuzz::{Fuzz, text};
+use querymend_testing::{Fuzz, text};
 use serde_json::json;
 
 use super::jwks::Jwks;

@@ -22,8 +22,8 @@ use crate::service::Service;
 /// Spans of one request, and how long the first of them waits for others.
 const BATCH: usize = 512;
 const LINGER: Duration = Duration::from_secs(1);
-/// The longest that a collector may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest that a collector may take, unless its settings say otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
 /// How often something is sent again, and how long is waited before.
 const AGAIN: u32 = 2;
@@ -70,7 +70,7 @@ impl Collector {
         service: Arc<OnceLock<Weak<Service>>>,
     ) -> Result<Self, Error> {
         let host = settings.address.host_str().unwrap_or_default();
-        let client = http::client(host, settings.ca_file.as_deref(), CONNECT)?.timeout(PATIENCE);
+        let client = http::client(host, settings.ca_file.as_deref(), CONNECT)?.timeout(settings.timeout);
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         for (name, secret) in &settings.headers {

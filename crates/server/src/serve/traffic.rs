@@ -5,11 +5,12 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use tokio::time::Instant;
 
 /// Bytes that are handed over at a time. What is handed over whole cannot be taken back from a client that reads nothing.
 const PIECE: usize = 64 << 10;

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
+use querymend_testing::is_full;
 use serde_json::{Value, json};
 
 use crate::Place;
@@ -171,7 +172,8 @@ fn check(place: &Place, what: &str) {
 #[test]
 fn l11_a_full_disk_costs_no_answer_and_leaves_nothing_half() {
     let (place, model) = place();
-    for room in ROOM {
+    // At least no room, room for a part of it and room for all of it.
+    for room in ROOM.into_iter().step_by(if is_full() { 1 } else { 4 }) {
         let text = WORK.replace("TROUBLE", &format!("room {room}")).replace("WELL", "more_room");
         let Some(mut command) = script(&place, &model.model, &text) else { return };
         assert!(command.status().unwrap().success());

@@ -1,20 +1,23 @@
 //! Commands that are killed at any moment: what they said was kept is kept, and nothing is half.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use querymend_testing::is_full;
 use serde_json::Value;
 
 use crate::Place;
 use crate::server::Server;
 
-/// How often a command is killed; `QUERYMEND_KILLS` makes it more.
+/// Returns how often a command is killed; `QUERYMEND_KILLS` makes it more.
 fn rounds() -> usize {
-    std::env::var("QUERYMEND_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(15)
+    let set: Option<usize> = std::env::var("QUERYMEND_KILLS").ok().and_then(|count| count.parse().ok());
+    set.unwrap_or(if is_full() { 15 } else { 4 }).max(1)
 }
 
-/// Kills a command at a moment of the time that it took before, or a little later.
+/// Kills a command at moments that are spread over the time that it takes, and a little beyond.
 struct Killer {
     random: u64,
     usual: Duration,
@@ -26,16 +29,31 @@ impl Killer {
         Self { random, usual }
     }
 
-    fn run(&mut self, place: &Place, arguments: &[&str]) -> Output {
-        let mut child = place.command(arguments).stdin(Stdio::null()).spawn().unwrap();
+    /// Kills a command at a random moment of one of so many equal parts of its time. If it ends before, it takes less time than
+    /// was thought.
+    fn run(&mut self, place: &Place, arguments: &[&str], part: usize, parts: usize) -> Output {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        let most = self.usual.as_micros() as u64 * 5 / 4;
-        std::thread::sleep(Duration::from_micros(self.random % most.max(1)));
+        let within = (self.random % 1_000) as f64 / 1_000.0;
+        let moment = self.usual.mul_f64(1.25 * ((part % parts) as f64 + within) / parts as f64);
+        let begun = Instant::now();
+        let mut child = place.command(arguments).stdin(Stdio::null()).spawn().unwrap();
+        while begun.elapsed() < moment {
+            if child.try_wait().unwrap().is_some() {
+                self.usual = self.usual.min(begun.elapsed());
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
         child.kill().unwrap();
         child.wait_with_output().unwrap()
     }
+}
+
+/// Returns the rounds: as many as are wanted, and more until something was killed, however fast the command has become.
+fn until_killed(killed: &Cell<usize>) -> impl Iterator<Item = usize> {
+    (0..rounds() + 100).take_while(move |round| *round < rounds() || killed.get() == 0)
 }
 
 fn listed(place: &Place) -> Vec<Value> {
@@ -61,15 +79,17 @@ fn f06_a_seed_that_is_killed_took_all_in_or_nothing() {
     let begun = Instant::now();
     assert_eq!(place.run(&["memory", "seed", "0.yaml", "--db", "shop.db"]).code, 0);
     let mut killer = Killer::after(begun.elapsed());
-    let (mut acknowledged, mut killed, mut whole) = (HashSet::from([0]), 0, 0);
-    for round in 1..=rounds() {
+    let (mut acknowledged, killed, mut whole) = (HashSet::from([0]), Cell::new(0), 0);
+    for part in until_killed(&killed) {
+        let round = part + 1;
         file(round);
-        let ended = killer.run(&place, &["memory", "seed", &format!("{round}.yaml"), "--db", "shop.db"]);
+        let name = format!("{round}.yaml");
+        let ended = killer.run(&place, &["memory", "seed", &name, "--db", "shop.db"], part, rounds());
         let said = String::from_utf8(ended.stderr).unwrap();
         if said.contains(&format!("{EACH} taken in")) {
             acknowledged.insert(round);
         }
-        killed += usize::from(ended.status.code().is_none());
+        killed.set(killed.get() + usize::from(ended.status.code().is_none()));
         let all = listed(&place);
         let of = |round: usize| {
             let words = format!("of round {round} have");
@@ -89,7 +109,8 @@ fn f06_a_seed_that_is_killed_took_all_in_or_nothing() {
             assert!(all.iter().any(|one| one["question"] == question(*round, n)), "round {round}: {n} is lost");
         }
     }
-    assert!(killed > 0, "nothing was killed in {} rounds", rounds());
+    let killed = killed.get();
+    assert!(killed > 0, "nothing was killed");
     // Found, too, and not only listed. Round 7 may have the same words in another order.
     let found = place.run(&["memory", "search", &question(0, 7), "--db", "shop.db", "--limit", "3"]);
     assert!(found.stdout.contains(&question(0, 7)), "{}", found.stdout);
@@ -121,11 +142,11 @@ fn l11_a_question_that_is_killed_leaves_a_whole_trace_or_none() {
     };
     let mut before = runs();
     assert_eq!(before.len(), 2);
-    let (mut killed, mut acknowledged, mut kept) = (0, 0, 0);
-    for round in 0..rounds() {
+    let (killed, mut acknowledged, mut kept) = (Cell::new(0), 0, 0);
+    for round in until_killed(&killed) {
         let (question, killer) = &mut killers[round % 2];
-        let ended = killer.run(&place, &ask(question));
-        killed += usize::from(ended.status.code().is_none());
+        let ended = killer.run(&place, &ask(question), round / 2, rounds().div_ceil(2));
+        killed.set(killed.get() + usize::from(ended.status.code().is_none()));
         let after = runs();
         let new: Vec<&String> = after.difference(&before).collect();
         assert!(new.len() <= 1 && before.is_subset(&after), "{new:?}");
@@ -149,5 +170,6 @@ fn l11_a_question_that_is_killed_leaves_a_whole_trace_or_none() {
     // All of it still works.
     let again = place.run(&ask("How many customers are there?"));
     assert!(again.code == 0 && again.stdout.starts_with("n\n"), "{}", again.stderr);
+    let killed = killed.get();
     eprintln!("ask: {} times, {killed} killed, {acknowledged} acknowledged, {kept} kept, 0 lost, 0 half", rounds());
 }

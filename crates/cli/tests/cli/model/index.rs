@@ -18,6 +18,8 @@ struct Shelf {
     files: HashMap<String, Vec<u8>>,
     /// Files of which half is sent, and then nothing until they are released.
     held: HashSet<String>,
+    /// Files of which nothing is sent until they are released.
+    delayed: HashSet<String>,
     /// Files of which half is sent the next time.
     breaking: HashSet<String>,
     hub_is_hidden: bool,
@@ -82,9 +84,15 @@ impl Index {
         self.shelf.lock().unwrap().held.insert(name.to_owned());
     }
 
-    /// Breaks off what is held, and holds nothing more.
+    pub fn delay(&self, name: &str) {
+        self.shelf.lock().unwrap().delayed.insert(name.to_owned());
+    }
+
+    /// Breaks off what is held, sends what is delayed, and does neither any more.
     pub fn release(&self) {
-        self.shelf.lock().unwrap().held.clear();
+        let mut shelf = self.shelf.lock().unwrap();
+        shelf.held.clear();
+        shelf.delayed.clear();
     }
 
     pub fn break_once(&self, name: &str) {
@@ -131,6 +139,9 @@ fn serve(mut stream: TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
         let broken = shelf.breaking.remove(name) || shelf.held.contains(name);
         (name.to_owned(), shelf.files.get(name).cloned(), broken, hidden)
     };
+    while shelf.lock().ok()?.delayed.contains(&name) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let Some(file) = file.filter(|_| !hidden) else {
         return answer(&mut stream, "404 Not Found", "", 0, b"");
     };

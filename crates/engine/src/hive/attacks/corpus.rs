@@ -5,7 +5,7 @@ use querymend_sql::EngineError;
 use querymend_sql::dialect::SPARK;
 
 use super::*;
-use crate::corpus::{Tally, Why, corpus};
+use crate::corpus::{Tally, Why, for_servers};
 
 /// So many tables are made; the server takes its time for each.
 const TABLES: usize = 12;
@@ -23,9 +23,9 @@ fn why(error: &EngineError) -> Why {
 
 #[test]
 fn c01_f03_nothing_of_the_corpus_writes_to_spark() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = for_servers() else { return };
     let Some(admin) = server() else { return };
-    let _turn = turn();
+    let _lock = exclusive("spark");
     seen(&admin, "DROP DATABASE IF EXISTS corpus CASCADE");
     seen(&admin, "CREATE DATABASE corpus");
     let tables = corpus.some_tables(TABLES);

@@ -4,7 +4,7 @@ use querymend_sql::EngineError;
 use querymend_sql::dialect::MYSQL;
 
 use super::*;
-use crate::corpus::{Corpus, Tally, Why, corpus};
+use crate::corpus::{Corpus, Tally, Why, for_servers};
 
 /// A row cannot be wider than the server allows, whatever is in it.
 const MOST_COLUMNS: usize = 100;
@@ -47,15 +47,15 @@ async fn all_of_it(owner: &mut Conn, corpus: &Corpus) -> Vec<String> {
 
 #[tokio::test]
 async fn c01_f03_nothing_of_the_corpus_writes_to_mysql() {
-    let Some(corpus) = corpus() else { return };
-    let Some((_, mut owner, _turn)) = attacked().await else { return };
+    let Some(corpus) = for_servers() else { return };
+    let Some((_lock, _, mut owner)) = attacked().await else { return };
     make(&mut owner, &corpus).await;
     let address = std::env::var("QUERYMEND_TEST_MYSQL").unwrap().replace("reader:reader@", "owner:owner@");
     let engine = MySql::open(&address.replace("/app", "/corpus")).unwrap();
     let before = all_of_it(&mut owner, &corpus).await;
     let mut tally = Tally::default();
     for sql in corpus.all() {
-        tally.note(sql, &send(&engine, sql).await, why);
+        tally.note(sql, &send_within(&engine, sql, Duration::from_secs(10)).await, why);
     }
     tally.tell("mysql");
     assert!(!tally.ran.iter().any(|sql| corpus.whole.contains(sql)), "{:?}", tally.ran);

@@ -1,12 +1,12 @@
 //! The guard corpus, on PostgreSQL.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use querymend_sql::EngineError;
 use querymend_sql::dialect::POSTGRES;
 
 use super::*;
-use crate::corpus::{Corpus, Tally, Why, corpus, data};
+use crate::corpus::{Corpus, Tally, Why, data, for_servers};
 
 /// Real tables with real types, of which many statements speak.
 const REAL: &[&str] = &["superhero", "financial", "card_games", "codebase_community", "california_schools"];
@@ -69,9 +69,22 @@ async fn state(owner: &Client) -> String {
     format!("{} {}", rows.get::<_, String>(0), rest.get::<_, String>(0))
 }
 
+/// Sends a statement that may run for two seconds. One that was ended has cost its connection, and a new one may take longer than that.
+async fn send_briefly(engine: &Postgres, sql: &str) -> Result<Rows, Error> {
+    let limits = Limits { time: Duration::from_secs(2), ..Limits::default() };
+    let begun = Instant::now();
+    loop {
+        let outcome = run::execute(&engine.pool, sql, &limits, &Cancel::new()).await;
+        let is_busy = matches!(outcome, Err(Error::Unavailable { transient: true, .. }));
+        if !is_busy || begun.elapsed() > hang_timeout() {
+            return outcome;
+        }
+    }
+}
+
 #[tokio::test]
 async fn c01_f03_nothing_of_the_corpus_writes_to_postgresql() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = for_servers() else { return };
     let Some(ground) = ground().await else { return };
     ground.admin.batch_execute("DROP DATABASE IF EXISTS corpus WITH (FORCE)").await.unwrap();
     ground.admin.batch_execute("CREATE DATABASE corpus OWNER reader").await.unwrap();
@@ -84,10 +97,9 @@ async fn c01_f03_nothing_of_the_corpus_writes_to_postgresql() {
     for (name, address) in [("postgres", &address), ("postgres, as a superuser", &superuser)] {
         let engine = Postgres::open(&format!("{address}?pool=1")).unwrap();
         let set = settings(&engine).await;
-        let limits = Limits { time: Duration::from_secs(2), ..Limits::default() };
         let mut tally = Tally::default();
         for sql in corpus.all() {
-            tally.note(sql, &run::execute(&engine.pool, sql, &limits, &Cancel::new()).await, why);
+            tally.note(sql, &send_briefly(&engine, sql).await, why);
         }
         tally.tell(name);
         assert!(!tally.ran.iter().any(|sql| corpus.whole.contains(sql)), "{:?}", tally.ran);

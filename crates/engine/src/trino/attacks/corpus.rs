@@ -5,7 +5,7 @@ use querymend_sql::EngineError;
 use querymend_sql::dialect::TRINO as DIALECT;
 
 use super::*;
-use crate::corpus::{Tally, Why, corpus};
+use crate::corpus::{Tally, Why, for_servers};
 
 /// So many tables are made; the server takes its time for each.
 const TABLES: usize = 60;
@@ -35,8 +35,8 @@ async fn clear(engine: &Trino) {
 
 #[tokio::test]
 async fn c01_f03_nothing_of_the_corpus_writes_to_trino() {
-    let Some(corpus) = corpus() else { return };
-    let _turn = TURN.lock().await;
+    let Some(corpus) = for_servers() else { return };
+    let _lock = exclusive("trino");
     for admin in engines().into_iter().filter(|engine| engine.server.settings.family.scheme == "trino") {
         clear(&admin).await;
         ask(&admin, "CREATE SCHEMA memory.corpus").await;

@@ -1,0 +1,44 @@
+//! An engine without the short deadlines of the product: on a slow machine a lookup that may take 500 ms finds nothing.
+
+use std::sync::Arc;
+
+use querymend_engine::{Answer, Cancel, Engine, Limits};
+use querymend_sql::{Approved, Dialect, Rows, Schema};
+use querymend_testing::hang_timeout;
+
+/// A query of the demo shop that only a deadline or a cancellation ends.
+pub const ENDLESS: &str =
+    "SELECT count(*) FROM order_items a, order_items b, order_items c, order_items d, order_items e";
+
+/// Gives every query [`hang_timeout`], except [`ENDLESS`], which keeps the deadline that it came with.
+pub struct LongDeadline(pub Arc<dyn Engine>);
+
+impl Engine for LongDeadline {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        self.0.dialect()
+    }
+
+    fn schema(&self) -> Answer<'_, Schema> {
+        self.0.schema()
+    }
+
+    fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()> {
+        self.0.probe(query)
+    }
+
+    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows> {
+        Box::pin(async move {
+            let time = if query.sql().contains("order_items e") { limits.time } else { hang_timeout() };
+            let limits = Limits { time, ..limits.clone() };
+            self.0.execute(query, &limits, cancel).await
+        })
+    }
+
+    fn test_connection(&self) -> Answer<'_, ()> {
+        self.0.test_connection()
+    }
+}

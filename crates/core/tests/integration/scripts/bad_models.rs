@@ -1,0 +1,295 @@
+//! Models that write nonsense, and servers that misbehave: a clear end each time, and nothing but reading.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use querymend::{Cancel, Config, ProblemCode, Querymend, Status, Stop};
+use querymend_model::{
+    Clock, Error as ModelTrouble, Line, Model, Providers, Reply, Request, Retry, Script, Stopped, open,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::support::{QUESTION, Shop, Told, ask, ended, listen};
+
+const GOOD: &str = "SELECT count(*) FROM products";
+
+fn few() -> Config {
+    Config::default().with_fallback(false)
+}
+
+#[tokio::test]
+async fn nonsense_is_no_query_and_the_next_draft_still_counts() {
+    let noise: String =
+        (0u32..4_000).filter_map(|n| char::from_u32(n.wrapping_mul(2_654_435_761) % 0x11_0000)).collect();
+    let deep = format!("SELECT {}1{}", "(".repeat(50_000), ")".repeat(50_000));
+    let endless = "SELECT name FROM products WHERE name = 'a' OR ".repeat(3_000);
+    for nonsense in [
+        String::new(),
+        " \n\t\r ".into(),
+        "\0\0\0".into(),
+        noise,
+        deep,
+        endless,
+        "😀".repeat(2_000),
+        "{{schema}} {question}".into(),
+        "I'm sorry, but I can't help with that.".into(),
+        "SELECT SELECT SELECT FROM FROM".into(),
+        "```sql\n```".into(),
+        "null".into(),
+        "{\"corrected_sql\": null}".into(),
+        "{\"corrected_sql\": 7, \"correction_applied\": []}".into(),
+    ] {
+        let start: String = nonsense.chars().take(30).collect();
+        let told = ask([nonsense.as_str(), GOOD], few(), QUESTION).await;
+        assert_eq!((told.answer.status, told.sql()), (Status::Answered, GOOD), "{start}: {:?}", told.problem_or_none());
+        assert_eq!(told.answer.attempts.len(), 2, "{start}");
+        // Nothing but nonsense ends as a failure that says what was wrong.
+        let told = ask([nonsense.as_str(); 3], few(), QUESTION).await;
+        assert_eq!(told.answer.status, Status::GaveUp, "{start}");
+        assert!(told.executed().is_empty() && !told.problem().message.is_empty(), "{start}");
+        assert!(told.problem().message.len() < 2_000, "{start}: {} bytes", told.problem().message.len());
+    }
+}
+
+impl Told {
+    fn problem_or_none(&self) -> Option<&querymend::Problem> {
+        self.answer.problem.as_ref()
+    }
+}
+
+#[tokio::test]
+async fn ten_megabytes_are_neither_kept_nor_sent_back() {
+    let long = "SELECT name, ".repeat(800_000);
+    assert!(long.len() > 10_000_000);
+    let told = ask([long.as_str(), GOOD], few(), QUESTION).await;
+    assert_eq!((told.answer.status, told.sql()), (Status::Answered, GOOD));
+    let sent: usize = told.asked.iter().flat_map(|r| &r.messages).map(|m| m.text.len()).sum();
+    assert!(sent < 100_000, "{sent} bytes were sent to the model");
+    let kept = serde_json::to_string(&told.answer).unwrap().len();
+    assert!(kept < 100_000, "{kept} bytes of answer");
+    let events: usize = told
+        .events
+        .iter()
+        .filter(|e| !matches!(e, querymend::Event::Text { .. }))
+        .map(|e| serde_json::to_string(e).unwrap().len())
+        .sum();
+    assert!(events < 400_000, "{events} bytes of events");
+}
+
+#[tokio::test]
+async fn a_refusal_is_asked_again_and_its_words_are_not_read_as_sql() {
+    let declined = Reply { stopped: Stopped::Refused, ..Reply::text("I can't. SELECT 1 would be wrong.") };
+    let told = ask([declined.clone(), Reply::text(GOOD)], few(), QUESTION).await;
+    assert_eq!((told.answer.status, told.sql()), (Status::Answered, GOOD));
+    let told = ask([declined.clone(), declined.clone(), declined], few(), QUESTION).await;
+    assert_eq!((told.answer.status, told.answer.stop), (Status::GaveUp, Stop::SameSql));
+}
+
+#[tokio::test]
+async fn sql_of_another_dialect_is_said_in_this_one() {
+    for (said, rows) in [
+        ("SELECT TOP 3 [name] FROM [products]", 3),
+        ("SELECT name FROM products FETCH FIRST 2 ROWS ONLY", 2),
+        ("SELECT CONCAT(name, '!') FROM products LIMIT 4", 4),
+        ("SELECT `name` FROM `products` LIMIT 0, 5", 5),
+        ("SELECT name::text FROM products WHERE name ILIKE '%laptop%'", 1),
+    ] {
+        let told = ask([said, "SELECT 1 WHERE 1 = 0"], few(), QUESTION).await;
+        assert_eq!((told.answer.status, told.asked.len()), (Status::Answered, 1), "{said}: {:?}", told.answer);
+        assert_eq!(told.rows().len(), rows, "{said}: {}", told.sql());
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_ever_written() {
+    let shop = Shop::new();
+    let before = std::fs::read(&shop.file).unwrap();
+    for harm in [
+        "DROP TABLE products",
+        "SELECT 1; DROP TABLE products",
+        "DELETE FROM products",
+        "WITH x AS (SELECT 1) DELETE FROM products",
+        "UPDATE products SET price = 0",
+        "INSERT INTO products SELECT * FROM products",
+        "CREATE TABLE t AS SELECT 1",
+        "PRAGMA writable_schema = ON",
+        "ATTACH DATABASE '/tmp/evil.db' AS evil",
+        "VACUUM INTO '/tmp/evil.db'",
+        "SELECT load_extension('evil')",
+        "SELECT writefile('/tmp/evil', 'x')",
+        "```sql\nDROP TABLE products;\n```",
+        "{\"corrected_sql\": \"DROP TABLE products\"}",
+    ] {
+        for config in [few(), few().with_self_correction(false), few().with_preflight_validation(false)] {
+            let script = Arc::new(Script::new([harm, harm, harm]));
+            let querymend = Querymend::new(shop.engine(), script, config);
+            let (answer, events) = listen(&querymend, QUESTION, &Cancel::new()).await;
+            assert_eq!(answer.status, Status::GaveUp, "{harm}: {answer:?}");
+            assert!(answer.attempts.iter().all(|a| a.held_back), "{harm}");
+            let ran = events
+                .iter()
+                .any(|e| matches!(e, querymend::Event::Executed { .. } | querymend::Event::Rejected { .. }));
+            assert!(!ran, "{harm} reached the database");
+        }
+    }
+    assert_eq!(std::fs::read(&shop.file).unwrap(), before);
+}
+
+/// What the server does with a connection.
+#[derive(Clone)]
+enum Act {
+    Status(u16, &'static str),
+    /// Streams a reply.
+    Say(&'static str),
+    /// Begins a reply and goes away.
+    Break(&'static str),
+    /// Begins a reply and says no more.
+    Hang(&'static str),
+    /// Writes the same words again and again, until the other side goes away.
+    Endless(&'static str),
+}
+
+/// A model server on this machine. Pauses between tries take no time.
+async fn server(acts: impl IntoIterator<Item = Act>) -> Arc<dyn Model> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let acts: Arc<Mutex<Vec<Act>>> = Arc::new(Mutex::new(acts.into_iter().collect()));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let act = {
+                let mut acts = acts.lock().unwrap();
+                if acts.len() > 1 { acts.remove(0) } else { acts[0].clone() }
+            };
+            // The other side may go away at any time.
+            tokio::spawn(async move { perform(stream, act).await.ok() });
+        }
+    });
+    let mut providers = Providers::builtin().unwrap();
+    providers.retry = Retry { clock: Arc::new(NoPause), ..Retry::default() };
+    open(&format!("http://{address}/v1#small"), &providers).unwrap()
+}
+
+struct NoPause;
+
+impl Clock for NoPause {
+    fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn chance(&self) -> f64 {
+        0.5
+    }
+}
+
+async fn perform(mut stream: TcpStream, act: Act) -> std::io::Result<()> {
+    let mut request = Vec::new();
+    loop {
+        if let Some(end) = request.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&request[..end]).to_lowercase();
+            let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split_whitespace().next());
+            if request.len() >= end + 4 + length.map_or(0, |n| n.parse::<usize>().unwrap()) {
+                break;
+            }
+        }
+        if stream.read_buf(&mut request).await? == 0 {
+            return Ok(());
+        }
+    }
+    let begin = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let piece = |text: &str| {
+        let event = serde_json::json!({"model": "m", "choices": [{"index": 0, "delta": {"content": text}}]});
+        format!("data: {event}\n\n")
+    };
+    match act {
+        Act::Status(status, body) => {
+            let head =
+                format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+            stream.write_all(head.as_bytes()).await?;
+        }
+        Act::Say(text) => {
+            let end =
+                "data: {\"choices\": [{\"index\": 0, \"delta\": {}, \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n";
+            stream.write_all(format!("{begin}{}{end}", piece(text)).as_bytes()).await?;
+        }
+        Act::Break(text) => stream.write_all(format!("{begin}{}", piece(text)).as_bytes()).await?,
+        Act::Hang(text) => {
+            stream.write_all(format!("{begin}{}", piece(text)).as_bytes()).await?;
+            stream.read_to_end(&mut request).await?;
+        }
+        Act::Endless(text) => {
+            stream.write_all(begin.as_bytes()).await?;
+            loop {
+                stream.write_all(piece(text).as_bytes()).await?;
+                // The time is to be up before the reply is too long.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+    stream.shutdown().await
+}
+
+async fn through(acts: impl IntoIterator<Item = Act>, config: Config) -> querymend::Answer {
+    let shop = Shop::new();
+    let querymend = Querymend::new(shop.engine(), server(acts).await, config);
+    listen(&querymend, QUESTION, &Cancel::new()).await.0
+}
+
+#[tokio::test]
+async fn a05_servers_that_misbehave_are_named_and_asked_again_by_the_model_itself() {
+    for (acts, words) in [
+        (vec![Act::Status(500, "boom")], "500"),
+        (vec![Act::Status(429, "{\"error\": {\"message\": \"slow down\"}}")], "slow down"),
+        (vec![Act::Status(401, "{\"error\": {\"message\": \"who are you\"}}")], "who are you"),
+        (vec![Act::Status(200, "<html>It works!</html>")], "not a reply"),
+        (vec![Act::Break("SELECT count(*) FR")], ""),
+    ] {
+        let answer = through(acts, Config::default()).await;
+        let problem = answer.problem.as_ref().unwrap();
+        assert_eq!((answer.status, answer.stop), (Status::Failed, Stop::ModelFailed), "{answer:?}");
+        assert_eq!(problem.code, ProblemCode::ModelUnavailable);
+        assert!(problem.message.contains(words), "{problem:?}");
+        assert!(problem.hint.is_some(), "{problem:?}");
+        assert_eq!((answer.metadata.llm_calls, answer.metadata.tool_executions), (1, 0));
+    }
+    // One that recovers is not noticed: no draft is spent on it.
+    for trouble in [Act::Status(500, ""), Act::Status(429, ""), Act::Status(503, "loading")] {
+        let answer = through([trouble, Act::Say(GOOD)], Config::default()).await;
+        assert_eq!((answer.status, answer.attempts.len(), answer.metadata.llm_calls), (Status::Answered, 1, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_or_never_stops_is_left_when_the_time_is_up() {
+    let short = || Config::default().with_max_time(Duration::from_millis(400));
+    for act in [Act::Hang("SELECT count"), Act::Endless("and then ")] {
+        let answer = ended(through([act], short())).await;
+        assert_eq!((answer.status, answer.stop), (Status::GaveUp, Stop::TimeSpent), "{answer:?}");
+        let problem = answer.problem.unwrap();
+        assert_eq!(problem.code, ProblemCode::BudgetExceeded);
+        assert_eq!(problem.message, "the time was spent before there was a query");
+    }
+    // A model is given what is left of the time, and not the usual time of a request.
+    let (shop, script, time) = (Shop::new(), Arc::new(Script::new([GOOD])), Request::new(Vec::new()).timeout / 2);
+    let querymend = Querymend::new(shop.engine(), script.clone(), Config::default().with_max_time(time));
+    querymend.ask(QUESTION).await;
+    assert!(script.asked()[0].timeout <= time, "{:?}", script.asked()[0].timeout);
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_read_that_much_is_shown_less_until_nothing_is_left() {
+    let too_long = || ModelTrouble::ContextTooLong { model: "script".into(), message: "it has 9000 tokens".into() };
+    let lines = [Line::from(too_long()), Line::from(too_long()), Line::from("SELECT count(*) AS n FROM orders")];
+    let told = ask(lines, Config::default(), "How many orders are there?").await;
+    assert_eq!((told.answer.status, told.answer.attempts.len()), (Status::Answered, 1));
+    let lengths: Vec<usize> = told.asked.iter().map(|request| request.messages[1].text.len()).collect();
+    assert!(lengths[0] > lengths[1] && lengths[1] > lengths[2], "{lengths:?}");
+    assert!(told.message(2).text.contains("CREATE TABLE orders"), "{}", told.message(2).text);
+    assert!(told.message(2).text.ends_with("Question: How many orders are there?"));
+
+    let told = ask((0..30).map(|_| Line::from(too_long())), Config::default(), "How many orders are there?").await;
+    assert_eq!((told.answer.status, told.answer.stop), (Status::Failed, Stop::ModelFailed));
+    assert!(told.problem().message.contains("too long") && told.problem().hint.is_some(), "{:?}", told.problem());
+    assert!(told.asked.len() < 8, "{} times", told.asked.len());
+}

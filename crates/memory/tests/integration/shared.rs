@@ -1,0 +1,182 @@
+//! Stores on servers: what several programs see of each other, and what is refused.
+
+use std::sync::Arc;
+
+use querymend_memory::{Change, Error, Example, ExampleStore, Filter, Sought, Standing, open};
+use querymend_model::{Embedder, Static};
+
+use crate::servers;
+
+fn embedder() -> Arc<dyn Embedder> {
+    Arc::new(Static::builtin().unwrap())
+}
+
+async fn opened(address: &str) -> Arc<dyn ExampleStore> {
+    open(address, embedder()).await.unwrap()
+}
+
+async fn refused(address: &str, embedder: Arc<dyn Embedder>) -> Error {
+    open(address, embedder).await.err().unwrap()
+}
+
+fn example(question: &str) -> Example {
+    Example::new(question, "SELECT 1", "shop", "sqlite")
+}
+
+async fn finds(store: &dyn ExampleStore, question: &str) -> Vec<Example> {
+    let sought =
+        Sought { question, database: "shop", dialect: None, only_database: false, only_verified: false, most: 5 };
+    store.search(&sought).await.unwrap().into_iter().map(|found| found.example).collect()
+}
+
+fn addresses() -> Vec<String> {
+    [servers::chroma(), servers::postgres()].into_iter().flatten().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f06_what_one_program_writes_the_other_sees_at_once() {
+    for server in addresses() {
+        let address = servers::fresh(&server);
+        let (here, there) = (opened(&address).await, opened(&address).await);
+        assert_eq!(here.name(), there.name());
+        let one = example("How many orders were there in March?");
+        assert_eq!(here.add(std::slice::from_ref(&one)).await.unwrap(), 1);
+        assert_eq!(there.add(std::slice::from_ref(&one)).await.unwrap(), 0);
+        assert_eq!(finds(&*there, "orders in March").await[0], one);
+        there.change(&[(&one.id, Change { helped: 2, ..Change::default() })]).await.unwrap();
+        assert_eq!(here.get(&one.id).await.unwrap().unwrap().helped, 2);
+        assert_eq!(here.remove(&[&one.id]).await.unwrap(), 1);
+        assert!(finds(&*there, "orders in March").await.is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f06_many_programs_may_begin_at_once_and_add_the_same() {
+    for server in addresses() {
+        let address = servers::fresh(&server);
+        let all: Vec<Example> = (0..40).map(|at| example(&format!("How many of kind {at}?"))).collect();
+        let mut programs = Vec::new();
+        for program in 0..6 {
+            let (address, mut mine) = (address.clone(), all.clone());
+            // Each has another order: two that wait for each other would never end.
+            mine.rotate_left(program * 7);
+            programs.push(tokio::spawn(async move {
+                let store = opened(&address).await;
+                let mut new = 0;
+                for _ in 0..3 {
+                    new += store.add(&mine).await.unwrap();
+                    for part in mine.chunks(10) {
+                        let changes: Vec<(&str, Change)> =
+                            part.iter().map(|one| (one.id.as_str(), Change { uses: 1, ..Change::default() })).collect();
+                        assert_eq!(store.change(&changes).await.unwrap(), part.len());
+                    }
+                }
+                new
+            }));
+        }
+        let mut new = 0;
+        for program in programs {
+            new += program.await.unwrap();
+        }
+        let store = opened(&address).await;
+        assert_eq!(store.count(&Filter::default()).await.unwrap(), 40);
+        if server.starts_with("postgres") {
+            // ChromaDB cannot promise either.
+            assert_eq!(new, 40);
+            let kept = store.list(&Filter::default(), 0, 100).await.unwrap();
+            assert!(kept.iter().all(|one| one.uses == 18), "no count is lost");
+        }
+    }
+}
+
+/// An embedder by another name.
+struct Other;
+
+impl Embedder for Other {
+    fn name(&self) -> &str {
+        "other"
+    }
+
+    fn dimensions(&self) -> Option<usize> {
+        None
+    }
+
+    fn embed<'a>(
+        &'a self,
+        texts: &'a [&'a str],
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<Vec<Vec<f32>>, querymend_model::Error>> + Send + 'a>> {
+        Box::pin(async move { Ok(texts.iter().map(|_| vec![0.6, 0.8]).collect()) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f06_a_store_of_another_embedder_is_refused() {
+    for server in addresses() {
+        let address = servers::fresh(&server);
+        let store = opened(&address).await;
+        store.add(&[example("How many orders?")]).await.unwrap();
+        let error = refused(&address, Arc::new(Other)).await;
+        assert!(matches!(error, Error::Unusable { .. }) && error.to_string().contains("`other` (2)"), "{error}");
+        assert!(error.hint().unwrap().contains("another"));
+        assert_eq!(store.count(&Filter::default()).await.unwrap(), 1);
+        // An embedder that has to be asked how long its vectors are.
+        let other = open(&servers::fresh(&server), Arc::new(Other)).await.unwrap();
+        assert_eq!(other.add(&[example("How many orders?")]).await.unwrap(), 1);
+        assert_eq!(finds(&*other, "anything").await.len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f06_what_may_not_be_shown_does_not_hide_what_may() {
+    for server in addresses() {
+        let store = opened(&servers::fresh(&server)).await;
+        let rejected = (0..300).map(|at| Example {
+            standing: Standing::Rejected,
+            ..example(&format!("How many orders were there in March, number {at}?"))
+        });
+        let good = example("Which singers are from France?");
+        store.add(&rejected.chain([good.clone()]).collect::<Vec<_>>()).await.unwrap();
+        assert_eq!(finds(&*store, "How many orders were there in March?").await, [good]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f06_what_is_not_ours_is_left_alone() {
+    if let Some(server) = servers::postgres() {
+        // A table of PostgreSQL's own, which every server has.
+        let error = refused(&servers::named(&server, "pg_catalog.pg_class"), embedder()).await;
+        assert!(error.to_string().contains("something else than examples"), "{error}");
+        let error = refused(&servers::named(&server, "nowhere.examples"), embedder()).await;
+        assert!(error.to_string().contains("nowhere") && error.hint().unwrap().contains("schema"), "{error}");
+    }
+    if let Some(server) = servers::chroma() {
+        let error = refused(&format!("{}?tenant=nobody", servers::fresh(&server)), embedder()).await;
+        assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f06_who_may_not_come_in_is_told_what_to_do() {
+    let Some(server) = servers::postgres() else { return };
+    let error = refused(&server.replace("postgres@", "stranger@"), embedder()).await;
+    assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
+    assert!(error.to_string().contains("stranger") && error.hint().unwrap().contains("PGPASSWORD"), "{error:?}");
+    let error = refused(&format!("{}_not", server), embedder()).await;
+    assert!(matches!(error, Error::Unusable { .. }) && error.to_string().contains("postgres_not"), "{error:?}");
+    // The server of the test has no certificate.
+    let error = refused(&format!("{server}?sslmode=require"), embedder()).await;
+    assert!(error.hint().unwrap().contains("sslmode=disable"), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f06_a_text_that_the_server_cannot_keep_does_no_harm() {
+    for server in addresses() {
+        let store = opened(&servers::fresh(&server)).await;
+        let odd = example("How many\0orders?");
+        match store.add(std::slice::from_ref(&odd)).await {
+            Ok(_) => assert_eq!(store.get(&odd.id).await.unwrap(), Some(odd)),
+            Err(error) => assert!(matches!(error, Error::Unusable { .. }), "{error:?}"),
+        }
+        assert_eq!(store.add(&[example("How many orders?")]).await.unwrap(), 1);
+    }
+}

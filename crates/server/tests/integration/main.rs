@@ -1,0 +1,29 @@
+//! The server, tried as its clients reach it: over HTTP, gRPC and MCP, signed in or not, many at once, and what it tells about itself.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that cannot go on must fail, one that tries many orders says how many, and one that is skipped says so"
+)]
+
+mod gate;
+mod grpc;
+mod http;
+mod mcp;
+mod race;
+mod scale;
+mod signing;
+mod telemetry;
+mod tenancy;
+mod timing;
+
+// Sources of the product that `race` compiles again find these, and `http::{Kind, kinds}`, where the product has them.
+mod user {
+    pub use querymend_server::User;
+}
+mod sync {
+    pub use shuttle::sync::atomic::AtomicUsize;
+    pub use shuttle::sync::{Mutex, MutexGuard};
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# rustdoc for ./test: where cargo asks for the tests of a crate's examples, the crate's documentation is made as well, with warnings as
+# errors. `cargo doc` would check all dependencies again first, without their code; for tests they are compiled already.
+set -euo pipefail
+documented=()
+skip=
+for argument in "$@"; do
+  if [ -n "$skip" ]; then skip=; continue; fi
+  case $argument in
+    --test) tested=1 ;;
+    --test-run-directory | --test-runtool | --test-args | --test-runtool-arg) skip=1 ;;
+    --test-*=* | --no-run | --no-capture | --nocapture) ;;
+    *) documented+=("$argument") ;;
+  esac
+done
+if [ -n "${tested:-}" ]; then
+  rustdoc "${documented[@]}" -D warnings --out-dir "${CARGO_TARGET_DIR:-target}/doc"
+fi
+exec rustdoc "$@"
