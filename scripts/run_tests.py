@@ -47,6 +47,8 @@ TOOLS = {
 OPTIONAL = {"trino", "model"}
 #: Test binaries that stop servers which others use: they run after all others, one at a time.
 ALONE = ["restart"]
+#: What the compiler waits for; other downloads begin when it has begun.
+BEFORE_BUILD = ["crates", "page"]
 #: States in which a job will not run any more.
 ENDED = ("ok", "failed", "left out")
 #: Crates in the order of their tests: pure ones first, so that a simple mistake is told early, then those that take longest.
@@ -199,7 +201,10 @@ def tool_jobs(graph, crates):
     """Downloads of what tests use beside servers; gives the job of each."""
     found = {"minilm": variable("QUERYMEND_MINILM"), "faketime": variable("QUERYMEND_FAKETIME")}
     wanted = sorted({name for crate in crates for name in TOOLS.get(crate, ())})
-    return {name: graph.add(f"fetch {name}", script(name, "fetch"), slots=0, optional=True, found=found.get(name)) for name in wanted}
+    return {
+        name: graph.add(f"fetch {name}", script(name, "fetch"), after=BEFORE_BUILD, slots=0, optional=True, found=found.get(name))
+        for name in wanted
+    }
 
 
 def server_jobs(graph, crates):
@@ -215,7 +220,7 @@ def server_jobs(graph, crates):
     os.environ["QUERYMEND_TEST_ENGINES"] = "sqlite,files"
     optional = lambda name: name in OPTIONAL or "CI" not in os.environ
     return {
-        name: graph.add(f"server {name}", command, slots=0, optional=optional(name), found=found)
+        name: graph.add(f"server {name}", command, after=BEFORE_BUILD, slots=0, optional=optional(name), found=found)
         for name, (command, found) in up.items() if name in wanted
     }
 
@@ -284,16 +289,16 @@ def main():
 
     graph = Graph(JOB_TIMEOUT * slowdown * (4 if asked.full else 1))
     whole = asked.crates is None
-    graph.add("format", ["cargo", "fmt", "--all", "--check"], slots=0)
     graph.add("crates", ["timeout", "--kill-after=10", os.environ.get("QUERYMEND_FETCH_TIMEOUT", "900"), "cargo", "fetch", "--locked"], slots=0)
     graph.add("page", script("page"), slots=0)
+    graph.add("format", ["cargo", "fmt", "--all", "--check"], after=BEFORE_BUILD, slots=0)
     graph.add("licences", ["python3", str(ROOT / "scripts/supply_chain.py")], ["crates"], slots=0)
     servers, tools = server_jobs(graph, crates), tool_jobs(graph, crates)
     build = ["cargo", "test", "--workspace", "--all-targets", "--locked", "--no-run", "--message-format=json-render-diagnostics"]
-    graph.add("tests built", build, ["crates", "page"], slots=SLOTS, env=built_with_lints(), found=test_jobs(graph, crates, servers, tools, whole))
+    graph.add("tests built", build, BEFORE_BUILD, slots=SLOTS, env=built_with_lints(), found=test_jobs(graph, crates, servers, tools, whole))
     if whole:
-        graph.add("fetch valgrind", ["python3", str(ROOT / "scripts/instructions.py"), "--fetch"], slots=0, optional=True)
-        graph.add("fetch browser", script("page_tests", "fetch"), slots=0, optional="CI" not in os.environ)
+        graph.add("fetch valgrind", ["python3", str(ROOT / "scripts/instructions.py"), "--fetch"], after=BEFORE_BUILD, slots=0, optional=True)
+        graph.add("fetch browser", script("page_tests", "fetch"), after=BEFORE_BUILD, slots=0, optional="CI" not in os.environ)
         graph.add("page check", script("page_tests", "check"), ["page"], slots=0)
         graph.add("browser", script("page_tests", "run"), ["tests built", "fetch browser"], env={"QUERYMEND_BIN": str(TARGET / "debug/querymend")})
     try:
