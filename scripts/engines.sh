@@ -28,11 +28,13 @@ up() {
   local name folder
   for name in "$@"; do
     known "$name"
-    if ! alive "$name"; then
+    if ! alive "$name" || [ ! -e "$STATE/$name.ready" ]; then
+      # One that was started and not filled, by a run that was killed, is no use.
+      [ ! -e "$STATE/$name.folder" ] || down_one "$name"
       "${name}_fetch"
       mkdir -p "$STATE"
       folder=$(mktemp -d "${TMPDIR:-/tmp}/querymend-engine.XXXXXX"); chmod a+rx "$folder"; echo "$folder" > "$STATE/$name.folder"
-      ("${name}_set_up" "$folder" && "${name}_start" "$folder" && "${name}_fill" "$folder") >&2 || { down_one "$name"; exit 1; }
+      ("${name}_set_up" "$folder" && "${name}_start" "$folder" && "${name}_fill" "$folder" && touch "$STATE/$name.ready") >&2 || { down_one "$name"; exit 1; }
     fi
     echo "export QUERYMEND_TEST_$(tr '[:lower:]' '[:upper:]' <<< "$name")='$("${name}_address")'"
   done

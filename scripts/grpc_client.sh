@@ -20,7 +20,7 @@ fetch() {
   if [ ! -d "$folder" ]; then
     echo "fetching grpcio $GRPC_VERSION" >&2
     working
-    fetching "grpcio $GRPC_VERSION" python3 -m pip install "${PIP[@]}" --only-binary=:all: --target "$work/packages" \
+    fetch_within_deadline "grpcio $GRPC_VERSION" python3 -m pip install "${PIP[@]}" --only-binary=:all: --target "$work/packages" \
       "grpcio==$GRPC_VERSION" "grpcio-tools==$GRPC_VERSION" "grpcio-status==$GRPC_VERSION" "grpcio-reflection==$GRPC_VERSION" \
       "grpcio-health-checking==$GRPC_VERSION" "protobuf==$PROTOBUF_VERSION" \
       || fail "pip cannot install grpcio $GRPC_VERSION" "is a Python package index reachable? QUERYMEND_TEST_CLIENTS=none leaves it out"

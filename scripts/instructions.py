@@ -37,8 +37,8 @@ DRAFT = "SELECT id, price FROM products WHERE category = 'Electronics'"
 def valgrind():
     """Where valgrind is; installed by name where it is not there and this user may do that."""
     if not shutil.which("valgrind"):
-        install = f"STATE=; source '{ROOT}/scripts/servers.sh'; system_packages valgrind valgrind"
-        subprocess.run(["bash", "-c", install], stdout=subprocess.DEVNULL, check=False)
+        install = 'STATE=; source "$1"; system_packages valgrind valgrind'
+        subprocess.run(["bash", "-euc", install, "-", ROOT / "scripts/servers.sh"], stdout=subprocess.DEVNULL, check=False)
     if not shutil.which("valgrind"):
         print("error: valgrind is not installed; hint: apt install valgrind", file=sys.stderr)
         sys.exit(3)

@@ -38,7 +38,7 @@ def rows(folder, database, sql):
 
 
 def verdict(case, answer, folder):
-    """One word or two on what became of a query."""
+    """One word or two on what wait_for_exec of a query."""
     meant, _ = rows(folder, case["db"], case["meant"])
     got, error = rows(folder, case["db"], answer["sql"] or "")
     right = error is None and got == meant

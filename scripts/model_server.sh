@@ -63,7 +63,7 @@ fetch_model() {
   mkdir -p "$(dirname "$MODEL")"; mv "$work/model" "$MODEL"; rm -rf "$work"
 }
 
-# The server is built for newer processors than some machines have; that is found out before the large model is fetched.
+# Checks that the server runs on this processor, before the model (491 MB) is fetched.
 try_server() {
   local code=0
   LD_LIBRARY_PATH=$SERVER "$SERVER/llama-server" --version > /dev/null 2>&1 || code=$?
@@ -94,7 +94,7 @@ up() {
     > "$STATE/log" 2>&1 < /dev/null &
   pid=$!
   echo "$pid" > "$STATE/pid"; echo "$url/v1" > "$STATE/url"
-  became "$pid" llama-server
+  wait_for_exec "$pid" llama-server
   if await 120 "$pid" llama-server healthy "$url/health"; then echo "url=$url/v1 pid=$pid"; return; fi
   tail -5 "$STATE/log" >&2; down
   fail "the model server did not come up" "its log is $STATE/log"

@@ -10,9 +10,8 @@ fail() { echo "error: $1" >&2; echo "hint: $2" >&2; exit 1; }
 sources() { find src public build index.html package.json package-lock.json ./*.ts ./*.json -type f -not -name '*.test.ts' "$@" 2>/dev/null; }
 if [ -f dist/index.html ] && [ -z "$(sources -newer dist/index.html | head -n 1)" ]; then exit 0; fi
 
-command -v node > /dev/null || fail "the page cannot be built: node is not installed" "install Node.js 20 or newer"
-command -v npm > /dev/null || fail "the page cannot be built: npm is not installed" "it comes with Node.js 20 or newer"
-[ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || fail "the page cannot be built with node $(node -v)" "install Node.js 20 or newer"
+node=$(../scripts/node.sh fetch) || fail "the page cannot be built: there is no Node.js, and none could be fetched" "install Node.js 20 or newer"
+PATH=$node:$PATH
 
 # npm leaves this file behind when it is done: what it installed is what the lock asks for as long as that is not newer.
 if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then

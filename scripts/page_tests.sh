@@ -22,7 +22,7 @@ enter() {
   flock 7
   if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
     local registry; registry=$(npm config get registry)
-    fetching "the page's npm packages, from $registry," npm ci --no-audit --no-fund --fetch-timeout=60000 \
+    fetch_within_deadline "the page's npm packages, from $registry," npm ci --no-audit --no-fund --fetch-timeout=60000 \
       || fail "npm cannot install the page's packages from $registry" "is it reachable? \`npm --prefix web ci\` says more"
   fi
   exec 7>&-

@@ -3,14 +3,18 @@
 
     ./test                    every test; of the largest suites a representative part
     ./test --full             every test, the largest suites whole
-    ./test --crates sql,core  only the tests of these crates, and only the servers that those need
+    ./test --crates sql,core  only the tests of these crates, and only the servers that they need
 
-The work is a graph of jobs: downloads, servers, builds, and the test binaries. A job starts when those that it needs are done and a
-processor is free; downloads and servers go on beside the compiler. The output of a job is shown when it fails, and lies in
-target/test-logs in any case; the time of every job is printed at the end. Where CI is set, a missing server is a failure, except those
-that this machine may be unable to run (OPTIONAL).
+The work is a graph of jobs: downloads, servers, the build, and the test binaries. A job starts when those that it needs are done and a
+slot is free; downloads and servers run beside the compiler. The output of a job is printed when it fails, and is kept in
+target/test-logs; a table at the end has the time of every job. Where CI is set, a missing server is a failure, except those that this
+machine may be unable to run (OPTIONAL).
+
+Environment: QUERYMEND_TEST_ENGINES (databases, with commas between them), QUERYMEND_FETCH_TIMEOUT (seconds that a download may take),
+QUERYMEND_TEST_SLOWDOWN (least factor by which timeouts are scaled).
 """
 import argparse
+import fcntl
 import json
 import os
 import queue
@@ -30,28 +34,28 @@ LOGS = TARGET / "test-logs"
 #: Jobs that run at once: one more than a small machine has processors, since tests of servers wait half of the time.
 SLOTS = 3
 #: Seconds that `calibrate` takes on a quiet machine with two cores.
-REFERENCE = 0.14
-#: Seconds after which a job has hung, on a machine that is not slow.
-JOB_TIMEOUT = 1800
-#: The servers of the tests of each crate.
+REFERENCE_SECONDS = 0.14
+#: Seconds after which a job has hung: less than CI gives the whole run, so that the job is named.
+JOB_TIMEOUT, FULL_JOB_TIMEOUT = 4000, 14400
+#: Servers that the tests of each crate need.
 SERVERS = {
-    "core": ["postgres"], "engine": ["postgres", "mysql", "spark", "trino"], "memory": ["stores"], "model": ["model"],
+    "core": ["postgres"], "engine": ["postgres", "mysql", "spark", "trino", "presto"], "memory": ["stores"], "model": ["model"],
     "server": ["stores"], "cli": ["model"],
 }
-#: What else the tests of a crate use, as a script with the verb `fetch`.
+#: Databases that are tested unless QUERYMEND_TEST_ENGINES names others. The first two need no server.
+ENGINES = ["sqlite", "files", "postgres", "mysql", "spark", "trino"]
+#: Other programs and files that the tests of each crate need: scripts with the verb `fetch`.
 TOOLS = {
     "engine": ["datafusion_check"], "model": ["minilm"], "server": ["grpc_client", "mcp_client", "telemetry", "schemathesis"],
     "cli": ["faketime", "mcp_client"],
 }
-#: Trino takes a Maven repository, and the packaged model server a processor with AMX.
+#: Trino needs a Maven repository, and the packaged model server a processor with AMX.
 OPTIONAL = {"trino", "model"}
 #: Test binaries that stop servers which others use: they run after all others, one at a time.
 ALONE = ["restart"]
-#: What the compiler waits for; other downloads begin when it has begun.
+#: The compiler waits for these; other downloads start after them.
 BEFORE_BUILD = ["crates", "page"]
-#: States in which a job will not run any more.
-ENDED = ("ok", "failed", "left out")
-#: Crates in the order of their tests: pure ones first, so that a simple mistake is told early, then those that take longest.
+#: Crates in the order of their tests: pure ones first, so that simple mistakes show up early, then those that take longest.
 ORDER = ["testing", "sql", "net", "eval", "core", "engine", "cli", "memory", "server", "model"]
 
 
@@ -63,270 +67,343 @@ def work(_):
 
 
 def calibrate():
-    """How many times slower two processes are here than on a quiet machine with two cores, at least 1."""
+    """Returns the slowdown of this machine relative to a quiet one with two cores, at least 1."""
     with Pool(2) as pool:
         pool.map(abs, [1, 1])
         begun = time.monotonic()
         pool.map(work, [0, 0], chunksize=1)
-        return max(1.0, (time.monotonic() - begun) / REFERENCE)
+        return max(1.0, (time.monotonic() - begun) / REFERENCE_SECONDS)
 
 
 class Job:
-    """One command. It starts when the jobs that it `needs` succeeded and those that it comes `after` ended. `slots` is how many
-    processors it is counted for; `found` is called with its standard output."""
+    """One command. It starts when the jobs that it `needs` succeeded and those that it comes `after` ended.
 
-    def __init__(self, name, command, needs=(), after=(), slots=1, cwd=ROOT, optional=False, found=None, env=None):
-        self.name, self.command, self.needs, self.after, self.slots, self.cwd = name, command, set(needs), set(after), slots, cwd
-        self.optional, self.found, self.env = optional, found, env or {}
-        self.state, self.seconds, self.processor, self.process = "waiting", 0.0, 0.0, None
-        self.log = LOGS / f"{name.replace(' ', '-').replace('/', '-')}.log"
+    A job that is `optional` may fail; a job that needs it runs nevertheless, unless it is `strict`. `slots` is how many of SLOTS it
+    takes. `on_success` is called with its standard output.
+    """
+
+    def __init__(self, name, command, needs=(), after=(), slots=1, cwd=ROOT, optional=False, strict=False, on_success=None, env=None):
+        self.name, self.command, self.needs, self.after = name, command, list(needs), list(after)
+        self.slots, self.cwd, self.optional, self.strict, self.on_success, self.env = slots, cwd, optional, strict, on_success, env or {}
+        self.state, self.seconds, self.cpu_seconds, self.process = "waiting", 0.0, 0.0, None
+        self.log = LOGS / f"{re.sub('[^a-z0-9_]+', '-', name)}.log"
 
     def run(self, timeout):
+        """Runs the command to its end; returns whether it succeeded, and what it printed if `on_success` wants that."""
         begun = time.monotonic()
-        out = self.log.with_suffix(".out")
-        with open(out, "w+") as stdout, open(self.log, "w") as log:
-            both = stdout if self.found else log
+        out = self.log.with_suffix(".out") if self.on_success else self.log
+        with open(out, "a+") as stdout, open(self.log, "a") as log:
             self.process = subprocess.Popen(
-                self.command, cwd=self.cwd, stdin=subprocess.DEVNULL, stdout=both, stderr=log, start_new_session=True,
+                self.command, cwd=self.cwd, stdin=subprocess.DEVNULL, stdout=stdout, stderr=log, start_new_session=True,
                 env={**os.environ, **self.env})
-            hung = threading.Timer(timeout, stop, [self.process])
-            hung.daemon = True
-            hung.start()
-            _, status, used = os.wait4(self.process.pid, 0)
-            self.process.returncode = code = os.waitstatus_to_exitcode(status)
-            if time.monotonic() - begun >= timeout:
-                log.write(f"\nerror: it did not end within {timeout:.0f} s and was stopped\n")
-            hung.cancel()
+            watchdog = threading.Timer(timeout, stop, [[self.process.pid]])
+            watchdog.daemon = True
+            watchdog.start()
+            _, status, usage = os.wait4(self.process.pid, 0)
+            watchdog.cancel()
+            self.process.returncode = os.waitstatus_to_exitcode(status)
+            self.seconds, self.cpu_seconds = time.monotonic() - begun, usage.ru_utime + usage.ru_stime
+            is_late = self.seconds >= timeout
+            if is_late:
+                log.write(f"\nerror: it did not end within {timeout} s and was stopped\n")
             stdout.seek(0)
-            if self.found and code == 0:
-                self.found(stdout.read())
-        out.unlink()
-        self.seconds, self.processor = time.monotonic() - begun, used.ru_utime + used.ru_stime
-        self.state = "ok" if code == 0 else "failed"
+            return self.process.returncode == 0 and not is_late, stdout.read() if self.on_success else ""
 
     def output(self):
-        return self.log.read_text(errors="replace")
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
 
 
-def stop(process):
-    """Ends a job with everything that it started."""
-    for kind in (signal.SIGTERM, signal.SIGKILL):
+def members(sessions):
+    """Returns the processes of some sessions: a job has one of its own, and `timeout` makes further process groups in it."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            os.killpg(process.pid, kind)
-        except ProcessLookupError:
-            return
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields and fields[0] != "Z" and int(fields[3]) in sessions:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def stop(sessions):
+    """Ends all processes of some sessions: politely, then after ten seconds by force."""
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        for pid in members(sessions):
+            try:
+                os.kill(pid, kind)
+            except (ProcessLookupError, PermissionError):
+                pass
         for _ in range(100):
-            if process.returncode is not None:
-                break
+            if not members(sessions):
+                return
             time.sleep(0.1)
 
 
 class Graph:
-    def __init__(self, timeout):
-        self.jobs, self.timeout, self.ended, self.begun = [], timeout, queue.Queue(), time.monotonic()
+    """Jobs, and the loop that runs them. Only the loop's thread changes states and the environment."""
 
-    def add(self, *args, **options):
-        job = Job(*args, **options)
-        self.jobs.append(job)
-        return job.name
+    def __init__(self, timeout):
+        self.jobs, self.timeout, self.ended, self.begun = {}, timeout, queue.Queue(), time.monotonic()
+
+    def add(self, name, *args, **options):
+        self.jobs[name] = Job(name, *args, **options)
+        return name
+
+    def of_state(self, *states):
+        return [job for job in self.jobs.values() if job.state in states]
 
     def run(self):
         """Runs all jobs, in the order in which they were added where there is a choice."""
-        by_name = lambda name: next(job for job in self.jobs if job.name == name)
         while True:
-            free = SLOTS - sum(job.slots for job in self.jobs if job.state == "running")
-            for job in self.jobs:
-                if job.state != "waiting":
-                    continue
-                needed = [by_name(name) for name in job.needs]
-                broken = [one.name for one in needed if one.state in ("failed", "left out") and not one.optional]
-                if broken:
-                    job.state = "left out"
-                    print(f"== {job.name}: left out without {', '.join(broken)}", flush=True)
-                elif all(one.state in ENDED for one in needed + [by_name(name) for name in job.after]) and job.slots <= max(free, 0):
-                    job.state, free = "running", free - job.slots
-                    threading.Thread(target=self.start, args=(job,), daemon=True).start()
-            if not any(job.state == "running" for job in self.jobs):
-                if not any(job.state == "waiting" for job in self.jobs):
-                    return
-                continue
-            self.report(self.ended.get())
+            while self.start_ready():
+                pass
+            if not self.of_state("running"):
+                waiting = [job.name for job in self.of_state("waiting")]
+                if waiting:
+                    raise RuntimeError(f"jobs wait for each other: {', '.join(waiting)}")
+                return
+            self.finish(*self.ended.get())
 
-    def start(self, job):
+    def start_ready(self):
+        """Starts or skips the first waiting job that can be; returns whether there was one."""
+        free = SLOTS - sum(job.slots for job in self.of_state("running"))
+        for job in self.of_state("waiting"):
+            needed = [self.jobs[name] for name in job.needs]
+            broken = [one for one in needed if one.state in ("failed", "skipped") and (job.strict or not one.optional)]
+            if broken:
+                job.state, job.optional = "skipped", all(one.optional for one in broken)
+                print(f"== {job.name}: skipped without {', '.join(one.name for one in broken)}", flush=True)
+                return True
+            before = needed + [self.jobs[name] for name in job.after]
+            if job.slots <= max(free, 0) and all(one.state in ("ok", "failed", "skipped") for one in before):
+                job.state = "running"
+                threading.Thread(target=self.deliver, args=(job,), daemon=True).start()
+                return True
+        return False
+
+    def deliver(self, job):
+        """Runs a job in a thread of its own, and hands the outcome to the loop."""
+        succeeded, printed, error = False, "", None
         try:
-            job.run(self.timeout)
-        except Exception as error:  # a job that cannot be started has failed
-            job.log.write_text(f"error: {error}\n")
-            job.state = "failed"
-        self.ended.put(job)
+            succeeded, printed = job.run(self.timeout)
+        except Exception as raised:  # a job that cannot be started has failed
+            error = raised
+        finally:
+            self.ended.put((job, succeeded, printed, error))
 
-    def report(self, job):
-        at = time.monotonic() - self.begun
-        print(f"== {job.name}: {job.state} in {job.seconds:.1f} s (at {at:.0f} s)", flush=True)
-        for line in job.output().splitlines() if job.state == "ok" else ():
-            if re.match(r"test result: |(?:#|ℹ) (pass|fail|cancelled) |error: |hint: |left out: ", line):
-                print(f"   {line}", flush=True)
-        if job.state == "failed":
-            print(job.output(), flush=True)
+    def finish(self, job, succeeded, printed, error):
+        if succeeded and job.on_success:
+            try:
+                job.on_success(printed)
+            except Exception as raised:  # its output is not what was expected
+                succeeded, error = False, raised
+        job.state = "ok" if succeeded else "failed"
+        print(f"== {job.name}: {job.state} in {job.seconds:.1f} s (at {time.monotonic() - self.begun:.0f} s)", flush=True)
+        if succeeded:
+            for line in job.output().splitlines():
+                if re.match(r"test result: |ℹ (pass|fail|cancelled) ", line):
+                    print(f"   {line}", flush=True)
+        else:
+            print(job.output() + (f"error: {error!r}" if error else ""), flush=True)
 
     def stop(self):
-        for job in self.jobs:
-            if job.state == "running" and job.process:
-                stop(job.process)
+        running = self.of_state("running")
+        stop([job.process.pid for job in running if job.process])
+        for job in running:
+            print(f"== {job.name}: stopped\n{job.output()[-2000:]}", flush=True)
 
 
-def exported(text):
-    """Takes over the address of a database server, which a script prints as `export QUERYMEND_TEST_NAME='address'`."""
+def export_engine(text):
+    """Exports the address of a database server, which a script prints as `export QUERYMEND_TEST_NAME='address'`."""
     for name, value in re.findall(r"^export QUERYMEND_TEST_(\w+)='(.*)'$", text, re.M):
         os.environ[f"QUERYMEND_TEST_{name}"] = value
         os.environ["QUERYMEND_TEST_ENGINES"] += f",{name.lower()}"
 
 
-def stores_up(text):
+def export_stores(text):
     for name, variable in {"chroma": "QUERYMEND_TEST_CHROMA", "postgres": "QUERYMEND_TEST_STORE", "password": "QUERYMEND_STORE_PASSWORD"}.items():
         os.environ[variable] = re.search(rf"{name}=(\S+)", text)[1]
 
 
-def variable(name, pattern=r"(\S+)\s*\Z"):
-    def found(text):
-        os.environ[name] = re.search(pattern, text)[1]
-    return found
+def export_match(variable, pattern=r"(?m)^(.+)$\s*\Z"):
+    """Returns a function that exports what a pattern finds, by default the last line."""
+    def export(text):
+        os.environ[variable] = re.search(pattern, text)[1]
+    return export
 
 
 def script(name, *arguments):
     return [str(ROOT / "scripts" / f"{name}.sh"), *arguments]
 
 
-def tool_jobs(graph, crates):
-    """Downloads of what tests use beside servers; gives the job of each."""
-    found = {"minilm": variable("QUERYMEND_MINILM"), "faketime": variable("QUERYMEND_FAKETIME")}
+def add_tools(graph, crates):
+    """Adds downloads of what tests use beside servers; returns the job of each."""
+    exports = {"minilm": export_match("QUERYMEND_MINILM"), "faketime": export_match("QUERYMEND_FAKETIME")}
     wanted = sorted({name for crate in crates for name in TOOLS.get(crate, ())})
     return {
-        name: graph.add(f"fetch {name}", script(name, "fetch"), after=BEFORE_BUILD, slots=0, optional=True, found=found.get(name))
+        name: graph.add(f"fetch {name}", script(name, "fetch"), after=BEFORE_BUILD, slots=0, optional=True, on_success=exports.get(name))
         for name in wanted
     }
 
 
-def server_jobs(graph, crates):
-    """Servers, fetched and started; gives the job of each."""
-    engines = [name for name in os.environ.get("QUERYMEND_TEST_ENGINES", "postgres,mysql,spark,trino").split(",") if name not in ("sqlite", "files")]
-    wanted = {name for crate in crates for name in SERVERS.get(crate, ())}
+def add_servers(graph, crates):
+    """Adds servers, fetched and started; returns the job of each."""
+    engines = [name.strip() for name in os.environ.get("QUERYMEND_TEST_ENGINES", "").split(",") if name.strip()] or ENGINES
+    known = ["sqlite", "files", *sorted(path.stem for path in (ROOT / "scripts/engines").glob("*.sh"))]
+    for name in engines:
+        if name not in known:
+            sys.exit(f"error: QUERYMEND_TEST_ENGINES names `{name}`, which is no database of the tests; hint: they are {', '.join(known)}")
+    # Grows with each server that is up: tests skip the others. An empty list would mean all.
+    os.environ["QUERYMEND_TEST_ENGINES"] = ",".join([name for name in ("sqlite", "files") if name in engines] or ["none"])
     up = {
-        "stores": (script("stores", "up"), stores_up),
-        "model": (script("model_server", "up"), variable("QUERYMEND_MODEL_URL", r"url=(\S+)")),
-        **{name: (script("engines", "up", name), exported) for name in engines},
+        "stores": (script("stores", "up"), export_stores),
+        "model": (script("model_server", "up"), export_match("QUERYMEND_MODEL_URL", r"url=(\S+)")),
+        **{name: (script("engines", "up", name), export_engine) for name in engines if name not in ("sqlite", "files")},
     }
-    # Grows with each server that is there: tests leave out the others.
-    os.environ["QUERYMEND_TEST_ENGINES"] = "sqlite,files"
-    optional = lambda name: name in OPTIONAL or "CI" not in os.environ
+    wanted = {name for crate in crates for name in SERVERS.get(crate, ())}
+    is_optional = lambda name: name in OPTIONAL or "CI" not in os.environ
     return {
-        name: graph.add(f"server {name}", command, after=BEFORE_BUILD, slots=0, optional=optional(name), found=found)
-        for name, (command, found) in up.items() if name in wanted
+        name: graph.add(f"start {name}", command, after=BEFORE_BUILD, slots=0, optional=is_optional(name), on_success=export)
+        for name, (command, export) in up.items() if name in wanted
     }
 
 
-def built_with_lints():
-    """The environment in which cargo compiles with Clippy's own driver, which lints and compiles in one go: `cargo clippy` would
-    first check all dependencies again without making code of them."""
+def stop_servers(servers):
+    for name in {{"stores": "stores", "model": "model_server"}.get(name, "engines") for name in servers}:
+        subprocess.run(script(name, "down"), stdout=subprocess.DEVNULL, check=False)
+
+
+def lint_environment():
+    """Returns the environment in which cargo compiles with Clippy's own driver, which lints and generates code in one go.
+
+    `cargo clippy` would check all dependencies once more without generating code. The driver turns off optimisations of MIR, so that
+    instruction counts differ by about 1 % from those of a plain debug build. rustdoc.sh does the same for documentation.
+    """
     return {
         "RUSTC_WORKSPACE_WRAPPER": shutil.which("clippy-driver"), "CLIPPY_ARGS": "-Dwarnings__CLIPPY_HACKERY__",
-        # Documentation and tests of examples go the same way.
         "RUSTDOC": str(ROOT / "scripts/rustdoc.sh"),
     }
 
 
-def test_jobs(graph, crates, servers, tools, whole):
-    """Adds a job for each test binary, once they are built, and for what else needs them."""
-    def found(text):
-        binaries = []
-        for line in text.splitlines():
-            built = json.loads(line) if line.startswith("{") else {}
-            if built.get("executable") and built["profile"]["test"] and built["target"]["kind"][0] in ("lib", "bin", "test"):
-                crate = Path(built["manifest_path"]).parent
-                kind = "unit" if built["target"]["kind"][0] in ("lib", "bin") else built["target"]["name"]
-                binaries.append((crate, kind, built["executable"]))
+def add_tests(graph, crates, servers, tools, runs_everything):
+    """Returns a function that adds a job for each test binary that cargo says it built, and for what else needs the build."""
+    def add(text):
+        artifacts = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        binaries, program = [], None
+        for built in artifacts:
+            if not built.get("executable"):
+                continue
+            kind = built["target"]["kind"][0]
+            if kind == "bin" and not built["profile"]["test"]:
+                program = built["executable"]
+            elif kind in ("lib", "bin", "test") and built["profile"]["test"]:
+                name = built["target"]["name"] if kind == "test" else "unit"
+                binaries.append((Path(built["manifest_path"]).parent, name, built["executable"]))
+        missing = set(crates) - {crate.name for crate, *_ in binaries}
+        if missing:
+            raise RuntimeError(f"no tests were built for {', '.join(sorted(missing))}")
         binaries.sort(key=lambda one: (one[1] in ALONE, ORDER.index(one[0].name), one[1] != "unit"))
+        if runs_everything:
+            # It takes longest.
+            graph.add("browser", script("page_tests", "run"), ["tests built", "fetch browser"], strict=True, env={"QUERYMEND_BIN": program})
         before = []
-        for crate, kind, program in binaries:
+        for crate, kind, binary in binaries:
             if crate.name not in crates:
                 continue
             needs = [servers[name] for name in SERVERS.get(crate.name, ()) if name in servers]
             needs += [tools[name] for name in TOOLS.get(crate.name, ())]
             if kind == "unit" and crate.name != "engine":
                 needs = []
-            before.append(graph.add(f"{crate.name} {kind}", [program], ["tests built", *needs], before if kind in ALONE else (), cwd=crate))
-        if whole:
+            before.append(graph.add(f"{crate.name} {kind}", [binary], ["tests built", *needs], before if kind in ALONE else (), cwd=crate))
+        if runs_everything:
             count = "python3 scripts/instructions.py --profile debug || [ $? = 3 ]"
             graph.add("instructions", ["bash", "-c", count], ["tests built", "fetch valgrind"])
-            graph.add("documentation", ["cargo", "test", "--workspace", "--doc", "--locked"], ["tests built"], env=built_with_lints())
-    return found
+            document = ["cargo", "test", "--workspace", "--doc", "--locked", "--no-fail-fast"]
+            graph.add("documentation", document, ["tests built"], env=lint_environment())
+    return add
+
+
+def summarize(graph):
+    """Prints what each job took and what was skipped; returns the exit code."""
+    jobs = graph.jobs.values()
+    passed = sum(int(count) for job in jobs for count in re.findall(r"^(?:test result: .* |ℹ pass )(\d+)(?: passed|$)", job.output(), re.M))
+    failed = [job for job in jobs if job.state != "ok" and not job.optional]
+    rows = "".join(f"| {job.name} | {job.seconds:.1f} | {job.cpu_seconds:.1f} | {job.state} |\n" for job in jobs)
+    total = f"| wall clock | {time.monotonic() - graph.begun:.1f} | {sum(job.cpu_seconds for job in jobs):.1f} | |\n"
+    table = f"| job | seconds | CPU seconds | |\n|---|---:|---:|---|\n{rows}{total}"
+    (LOGS / "times.md").write_text(table)
+    print(f"\n{table}")
+    for job in jobs:
+        if job.optional and job.state != "ok":
+            errors = re.findall(r"^error: .*", job.output(), re.M)
+            print(f"skipped: {job.name}: {'; '.join(errors) or job.state}")
+    print(f"{passed} passed, {len(failed)} failed" + "".join(f"\nfailed: {job.name}" for job in failed))
+    return 1 if failed else 0
 
 
 def main():
-    asked = argparse.ArgumentParser(prog="./test", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--full", action="store_true", help="run the largest suites whole")
-    asked.add_argument("--crates", metavar="NAMES", help=f"only these, with commas between them: {', '.join(ORDER)}")
-    asked = asked.parse_args()
-    crates = asked.crates.split(",") if asked.crates else ORDER
+    parser = argparse.ArgumentParser(prog="./test", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="run the largest suites whole")
+    parser.add_argument("--crates", metavar="NAMES", help=f"only these, with commas between them: {', '.join(ORDER)}")
+    args = parser.parse_args()
+    crates = args.crates.split(",") if args.crates else ORDER
     for name in crates:
         if name not in ORDER:
             sys.exit(f"error: there is no crate `{name}`; hint: they are {', '.join(ORDER)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if unlisted := {path.parent.name for path in ROOT.glob("crates/*/Cargo.toml")} - set(ORDER):
+        sys.exit(f"error: scripts/run_tests.py does not know {', '.join(unlisted)}; hint: add it to ORDER")
+    TARGET.mkdir(parents=True, exist_ok=True)
+    lock = open(TARGET / "test.lock", "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit("error: another ./test runs in this checkout; hint: wait for it, or use another clone")
+    for kind in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(kind, lambda number, _: sys.exit(128 + number))
     shutil.rmtree(LOGS, ignore_errors=True)
-    LOGS.mkdir(parents=True)
-    slowdown = calibrate()
+    LOGS.mkdir()
+
+    slowdown = max(calibrate(), float(os.environ.get("QUERYMEND_TEST_SLOWDOWN") or 1))
     os.environ["QUERYMEND_TEST_SLOWDOWN"] = f"{slowdown:.2f}"
     # Most tests of servers wait.
     os.environ.setdefault("RUST_TEST_THREADS", "4")
-    if asked.full:
-        os.environ["QUERYMEND_TEST_FULL"] = "1"
-    # What is compiled once needs nothing kept for the next time; a cache of compiled crates is used where it is installed.
+    is_full = args.full or os.environ.get("QUERYMEND_TEST_FULL", "0") not in ("", "0")
+    os.environ["QUERYMEND_TEST_FULL"] = "1" if is_full else "0"
+    # CI compiles once and keeps nothing for the next time. A compiler cache is used where it is installed.
     if "CI" in os.environ:
         os.environ.setdefault("CARGO_INCREMENTAL", "0")
     if shutil.which("sccache") and "RUSTC_WRAPPER" not in os.environ:
-        os.environ |= {"RUSTC_WRAPPER": "sccache", "CARGO_INCREMENTAL": "0"}
-    print(f"this machine is {slowdown:.1f} times slower than a quiet one with two cores", flush=True)
+        os.environ.update(RUSTC_WRAPPER="sccache", CARGO_INCREMENTAL="0")
+    print(f"slowdown {slowdown:.1f} (1: a quiet machine with two cores)", flush=True)
 
-    graph = Graph(JOB_TIMEOUT * slowdown * (4 if asked.full else 1))
-    whole = asked.crates is None
-    graph.add("crates", ["timeout", "--kill-after=10", os.environ.get("QUERYMEND_FETCH_TIMEOUT", "900"), "cargo", "fetch", "--locked"], slots=0)
+    runs_everything = args.crates is None
+    graph = Graph(FULL_JOB_TIMEOUT if is_full else JOB_TIMEOUT)
+    fetch_timeout = os.environ.get("QUERYMEND_FETCH_TIMEOUT", "900")
+    graph.add("crates", ["timeout", "--kill-after=10", fetch_timeout, "cargo", "fetch", "--locked"], slots=0)
     graph.add("page", script("page"), slots=0)
+    build = ["cargo", "test", "--workspace", "--all-targets", "--locked", "--no-run", "--message-format=json-render-diagnostics"]
+    graph.add("tests built", build, BEFORE_BUILD, slots=SLOTS, env=lint_environment())
     graph.add("format", ["cargo", "fmt", "--all", "--check"], after=BEFORE_BUILD, slots=0)
     graph.add("licences", ["python3", str(ROOT / "scripts/supply_chain.py")], ["crates"], slots=0)
-    servers, tools = server_jobs(graph, crates), tool_jobs(graph, crates)
-    build = ["cargo", "test", "--workspace", "--all-targets", "--locked", "--no-run", "--message-format=json-render-diagnostics"]
-    graph.add("tests built", build, BEFORE_BUILD, slots=SLOTS, env=built_with_lints(), found=test_jobs(graph, crates, servers, tools, whole))
-    if whole:
+    servers, tools = add_servers(graph, crates), add_tools(graph, crates)
+    graph.jobs["tests built"].on_success = add_tests(graph, crates, servers, tools, runs_everything)
+    if runs_everything:
         graph.add("fetch valgrind", ["python3", str(ROOT / "scripts/instructions.py"), "--fetch"], after=BEFORE_BUILD, slots=0, optional=True)
         graph.add("fetch browser", script("page_tests", "fetch"), after=BEFORE_BUILD, slots=0, optional="CI" not in os.environ)
-        graph.add("page check", script("page_tests", "check"), ["page"], slots=0)
-        graph.add("browser", script("page_tests", "run"), ["tests built", "fetch browser"], env={"QUERYMEND_BIN": str(TARGET / "debug/querymend")})
+        graph.add("page check", script("page_tests", "check"), ["page"], BEFORE_BUILD, slots=0)
+    code = 130
     try:
         graph.run()
+        code = summarize(graph)
     except KeyboardInterrupt:
-        sys.exit(130)
+        pass
     finally:
+        for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(kind, signal.SIG_IGN)
         graph.stop()
-        for name in ("engines", "stores", "model_server"):
-            subprocess.run(script(name, "down"), stdout=subprocess.DEVNULL, check=False)
-    sys.exit(summary(graph))
-
-
-def summary(graph):
-    """Prints what each job took and what was left out; gives the exit code."""
-    passed = sum(int(count) for job in graph.jobs if job.log.exists() for count in re.findall(r"^test result: .* (\d+) passed", job.output(), re.M))
-    failed = [job for job in graph.jobs if job.state != "ok" and not job.optional]
-    table = "".join(f"| {job.name} | {job.seconds:.1f} | {job.processor:.1f} | {job.state} |\n" for job in graph.jobs)
-    total = f"| all, side by side | {time.monotonic() - graph.begun:.1f} | {sum(job.processor for job in graph.jobs):.1f} | |\n"
-    table = f"| job | seconds | seconds of processor | |\n|---|---:|---:|---|\n{table}{total}"
-    (LOGS / "times.md").write_text(table)
-    print(f"\n{table}")
-    for job in graph.jobs:
-        if job.optional and job.state != "ok":
-            why = re.findall(r"^error: .*", job.output(), re.M) if job.log.exists() else []
-            print(f"left out: {job.name}: {why[-1] if why else job.state}")
-    print(f"{passed} passed, {len(failed)} failed" + "".join(f"\nfailed: {job.name}" for job in failed))
-    return 1 if failed else 0
+        stop_servers(servers)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# rustdoc for ./test: where cargo asks for the tests of a crate's examples, the crate's documentation is made as well, with warnings as
-# errors. `cargo doc` would check all dependencies again first, without their code; for tests they are compiled already.
+# Wraps rustdoc for ./test: where cargo runs the doctests of a crate, also builds its documentation, with warnings as errors.
+# `cargo doc` would check all dependencies again; for doctests they are compiled already.
 set -euo pipefail
 documented=()
-skip=
+skip= tested=
 for argument in "$@"; do
   if [ -n "$skip" ]; then skip=; continue; fi
   case $argument in
@@ -13,7 +13,7 @@ for argument in "$@"; do
     *) documented+=("$argument") ;;
   esac
 done
-if [ -n "${tested:-}" ]; then
+if [ -n "$tested" ]; then
   rustdoc "${documented[@]}" -D warnings --out-dir "${CARGO_TARGET_DIR:-target}/doc"
 fi
 exec rustdoc "$@"

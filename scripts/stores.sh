@@ -32,7 +32,7 @@ start_chroma() {
     'import sys, chromadb_rust_bindings as b; b.cli(["chroma"] + sys.argv[1:])' run --path "$folder/chroma" \
     --host 127.0.0.1 --port "$port" >> "$folder/chroma.log" 2>&1 < /dev/null) &
   pid=$!; echo "$pid" > "$STATE/chroma.pid"
-  became "$pid" chroma
+  wait_for_exec "$pid" chroma
   if await 60 "$pid" chroma python3 -c 'import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=10)' \
     "http://127.0.0.1:$port/api/v2/heartbeat"; then return; fi
   tail -5 "$folder/chroma.log" >&2

@@ -35,7 +35,7 @@ mysql_start() { # folder
     --ssl-cert="$data/certificate.pem" --ssl-key="$data/key.pem" --innodb-buffer-pool-size=64M --skip-log-bin --skip-name-resolve --local-infile=1 >> "$data/log" 2>&1 < /dev/null) &
   echo $! > "$STATE/mysql.pid"
   # It has to let go of everything first, and only then is what it is called.
-  became "$(kept mysql.pid)" mariadbd
+  wait_for_exec "$(kept mysql.pid)" mariadbd
   await 60 "$(kept mysql.pid)" mariadbd mariadb --no-defaults -uroot -S "$data/socket" -e 'SELECT 1' \
     || { tail -5 "$data/log" >&2; fail "MariaDB did not come up" "see above"; }
 }

@@ -12,7 +12,7 @@ spark_fetch() {
   echo "fetching pyspark $SPARK_VERSION (318 MB)" >&2
   # Its checksum is looked at by pip, before anything of the package is run to ask for its name.
   echo "pyspark==$SPARK_VERSION --hash=sha256:$SPARK_SHA256" > "$work/wanted"
-  fetching "pyspark $SPARK_VERSION" python3 -m pip download "${PIP[@]}" --no-deps --no-binary pyspark --require-hashes -r "$work/wanted" \
+  fetch_within_deadline "pyspark $SPARK_VERSION" python3 -m pip download "${PIP[@]}" --no-deps --no-binary pyspark --require-hashes -r "$work/wanted" \
     --dest "$work" || fail "pip cannot download pyspark $SPARK_VERSION" "is a Python package index reachable? is there room for 700 MB?"
   mkdir "$work/files"
   tar xzf "$work/pyspark-$SPARK_VERSION.tar.gz" -C "$work/files" --strip-components=2 --no-same-owner "pyspark-$SPARK_VERSION/deps/jars"
@@ -66,7 +66,7 @@ spark_start() { # folder
     echo $! > "$STATE/spark.pid"
   )
   # It goes by another name until it is Java.
-  became "$(kept spark.pid)" "$spark_word"
+  wait_for_exec "$(kept spark.pid)" "$spark_word"
   await 180 "$(kept spark.pid)" "$spark_word" grep -q 'HiveThriftServer2 started' "$log" \
     || { tail -20 "$log" >&2; fail "Spark did not come up" "see above"; }
 }

@@ -5,7 +5,7 @@ import path from "node:path";
 import { after, before, describe } from "node:test";
 import { accessible, clean, openTab, shot } from "./browser.mjs";
 import { pyodide, start } from "./servers.mjs";
-import { test } from "./suite.mjs";
+import { fullTest, test } from "./suite.mjs";
 import { analysisTimeout, waitUntil } from "./timing.mjs";
 
 const median = "What is the median price of a product?";
@@ -110,7 +110,8 @@ describe("analysis in the browser", { concurrency: 2 }, () => {
     await clean(tab);
   });
 
-  test("rows that could not be fetched are told above the result", async (t) => {
+  // Each analysis loads Python and pandas, twelve seconds of a processor: the quick run has one that succeeds, one that attacks and one that fails.
+  fullTest("rows that could not be fetched are told above the result", async (t) => {
     const tab = await openTab({ t });
     const analysis = await ask(tab.page, cut);
     await analysis.getByText("Not all rows of order_items could be fetched").waitFor({ timeout: analysisTimeout });
@@ -131,7 +132,7 @@ describe("analysis in the browser", { concurrency: 2 }, () => {
     assert.deepEqual(requests.filter((path) => path === "/v1/databases"), []);
   });
 
-  test("a program that never ends is stopped", async (t) => {
+  fullTest("a program that never ends is stopped", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     const analysis = await ask(page, endless);

@@ -9,6 +9,9 @@ export const isFull = !["", "0", undefined].includes(process.env.QUERYMEND_TEST_
 /** Registers a test that fails when it hangs. */
 export const test = (name, body) => register(name, { timeout: testTimeout }, body);
 
+/** Registers a test that only a full run has, where the quick run shows the same kind of behaviour by another. */
+export const fullTest = (name, body) => register(name, { timeout: testTimeout, skip: isFull ? false : "only with ./test --full" }, body);
+
 /** Pairs every item with every layout; in a quick run with one layout each, in turn, so that each of both still occurs. */
 export function pairs(items, layouts) {
   assert.ok(items.length >= layouts.length, "a quick run would leave out a layout");

@@ -7,7 +7,7 @@ use std::{env, thread};
 
 /// Time that [`work`] takes in a debug build on a quiet machine with two cores.
 const REFERENCE: Duration = Duration::from_millis(40);
-/// Largest factor that is believed: beyond it a run would not end within a day.
+/// Maximum slowdown; with a larger one a run could last more than a day.
 const MAX_SLOWDOWN: f64 = 50.0;
 /// Longest time that an operation takes on the reference machine, however many tests run beside it.
 const HANG_TIMEOUT: Duration = Duration::from_secs(120);

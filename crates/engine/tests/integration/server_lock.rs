@@ -1,7 +1,7 @@
 //! One test at a time on a server, also where several test programs run side by side.
 
-use std::env;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::path::Path;
 
 /// Held as long as a test has a server to itself.
 pub struct ServerLock {
@@ -14,10 +14,9 @@ pub struct ServerLock {
 /// ends the sessions of a user whom other tests log in as. A test that only reads what is there does not.
 pub fn exclusive(name: &str) -> ServerLock {
     // Each checkout has servers of its own.
-    let address = env::var(format!("QUERYMEND_TEST_{}", name.to_uppercase())).unwrap_or_default();
-    let server = address.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-    let path = env::temp_dir().join(format!("querymend-test-{name}-{server}.lock"));
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/server-locks");
+    fs::create_dir_all(&folder).unwrap();
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(name)).unwrap();
     file.lock().unwrap();
     ServerLock { _file: file }
 }

@@ -247,7 +247,7 @@ async fn f06_a_large_file_keeps_its_index_and_all_rows() {
             at = (at + 4_999) % count;
             assert!(start.elapsed() < scaled(Duration::from_secs(600)), "no index is built: {:?}", store.size());
             // Leaves the processor to the thread that builds.
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(250)).await;
         }
         assert_eq!(first(&store, &many[9].question).await.as_ref(), Some(&many[9].question));
     }

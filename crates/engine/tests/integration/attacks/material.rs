@@ -16,7 +16,7 @@ const PAYLOADS: &str = include_str!("../../attacks/payloads.txt");
 
 /// So many texts of each source, unless `QUERYMEND_ATTACKS` says otherwise, and fewer where not all are wanted.
 const FULL: usize = 400;
-const QUICK: usize = 100;
+const QUICK: usize = 50;
 
 /// Where a payload may stand: as it is or as the dialect quotes it, in values, names and comments.
 const PLACES: &[&str] = &[
