@@ -24,7 +24,8 @@ from google.protobuf.message_factory import GetMessageClass
 PROTO = Path(__file__).resolve().parent.parent / "crates" / "server" / "proto"
 QUESTION = "Which electronics are there, at what price?"
 MENDABLE = "SELECT id, price FROM products WHERE category = 'Electronics'"
-SECONDS = 30
+#: Seconds after which a call has hung.
+SECONDS = 600
 
 
 def stubs(folder):

@@ -83,7 +83,7 @@ async def main(mode, *command):
         server, mode = command[0], "auto"
     else:
         server = StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(os.environ))
-    async with Client(server, mode=mode, read_timeout_seconds=60) as client:
+    async with Client(server, mode=mode, read_timeout_seconds=600) as client:
         seen = await speak(client)
     print(json.dumps(seen))
 

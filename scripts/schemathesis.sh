@@ -21,7 +21,7 @@ run() { # url
   # What it keeps of a run lies in a folder that goes away.
   work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
   cd "$work"
-  "$program" --no-color run "$1/openapi.json" --phases examples,coverage,fuzzing --max-examples "${EXAMPLES:-15}" --seed 7 \
+  "$program" --no-color run "$1/openapi.json" --phases examples,coverage,fuzzing --max-examples "${EXAMPLES:-15}" --seed 7 --request-timeout 600 \
     --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
     --continue-on-failure --suppress-health-check all --warnings off
 }

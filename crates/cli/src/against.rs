@@ -22,7 +22,8 @@ use crate::setup::{Located, usual_database};
 pub const NAMING: &str = "name a database with --db, in the variable QUERYMEND_DB or as `database` in querymend.yaml, or a file \
                           with --schema";
 
-/// How long the values of a database may take to be read: whoever checks a query waits for it.
+/// Longest time for reading values of a database, unless the configuration sets another: whoever
+/// checks a query waits for it.
 const READING: Duration = Duration::from_secs(3);
 
 /// The options that say it.
@@ -56,10 +57,13 @@ pub struct Known {
     pub values: ValuesSection,
 }
 
-/// Which values may be read of a database: those that the configuration allows, in the time that a person waits.
+/// Which values may be read of a database: those that the configuration allows, in the time that it sets.
+///
+/// The default time is meant for reading in the background; a person who has set none waits for `READING` instead.
 pub fn readable(config: &Config, unwanted: bool) -> ValuesSection {
     let allowed = config.values.clone();
-    ValuesSection { enabled: allowed.enabled && !unwanted, time: allowed.time.min(READING), ..allowed }
+    let time = if allowed.time == ValuesSection::default().time { READING } else { allowed.time };
+    ValuesSection { enabled: allowed.enabled && !unwanted, time, ..allowed }
 }
 
 impl Known {

@@ -201,6 +201,7 @@ impl Config {
         for (field, time) in [
             ("circuit_breaker.timeout", breaker.timeout),
             ("budget.time", self.budget.time),
+            ("budget.request", self.budget.request),
             ("limits.time", self.limits.time),
             ("values.time", self.values.time),
         ] {

@@ -133,7 +133,7 @@ impl<'d> Driver<'d> {
         left: Duration,
         tell: &mut (dyn FnMut(&Event) + Send),
     ) -> Result<Draft, Hindrance> {
-        request.timeout = request.timeout.min(left.max(Duration::from_millis(1)));
+        request.timeout = self.querymend.config.budget.request.min(left.max(Duration::from_millis(1)));
         request.traceparent.clone_from(&self.traceparent);
         let mut watch = |piece: &str| tell(&Event::Text { piece: piece.to_string() });
         let reply = self.querymend.model.complete(&request, &mut watch, &self.cancel.model).await;

@@ -196,7 +196,7 @@ impl Querymend {
     pub async fn summarise(&self, answer: &Answer, cancel: &Cancel) -> Result<Option<String>, Problem> {
         let Some(rows) = &answer.rows else { return Ok(None) };
         let messages = prompts::summarise(&answer.question, &prompts::rows(rows));
-        let request = Request::new(messages).temperature(self.config.temperature);
+        let request = Request::new(messages).temperature(self.config.temperature).timeout(self.config.budget.request);
         let reply = self.model.complete(&request, &mut |_| {}, &cancel.model).await;
         match reply.map_err(|error| model_trouble(&error)) {
             Ok(reply) => Ok(Some(reply.text.trim().to_string()).filter(|text| !text.is_empty())),

@@ -5,7 +5,7 @@
 //! several, to a database that has the tables which they name, as far as their names and columns can be guessed. What is there must
 //! be the same afterwards. A statement may be refused by the lock, or because it is wrong in this dialect, which proves nothing
 //! about the lock: both are counted, and `cargo test -p querymend-engine corpus -- --nocapture` tells how many there were. Servers take
-//! their time for each, so that a quick run sends them every fourth one.
+//! their time for each: a quick run sends them one of each kind (first keyword, number of statements) and every fourth one.
 
 // Helpers of tests fail loudly, and tests say what they skip.
 #![allow(clippy::print_stderr)]
@@ -151,23 +151,27 @@ pub(crate) fn for_servers() -> Option<Corpus> {
     every(if is_full() { 1 } else { 4 })
 }
 
+/// Reads the first statement of each kind, and of all statements every `step`-th.
 fn every(step: usize) -> Option<Corpus> {
     let file = data().join("security/statements.jsonl");
     let Ok(lines) = std::fs::read_to_string(&file) else {
         eprintln!("skipped: ../shared/data/security/statements.jsonl is not there");
         return None;
     };
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut kinds) = (BTreeSet::new(), BTreeSet::new());
     let mut corpus = Corpus { whole: Vec::new(), parts: Vec::new(), tables: BTreeMap::new() };
     for line in lines.lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let (label, sql) = (line["label"].as_str().unwrap(), line["sql"].as_str().unwrap());
         if !label.starts_with("read") && label != "malformed" && seen.insert(sql.to_string()) {
-            corpus.whole.push(sql.to_string());
+            let (keyword, statements) = (line["keyword"].as_str().unwrap(), line["n_statements"].as_u64().unwrap());
+            let is_new_kind = kinds.insert((keyword.to_string(), statements > 1));
+            if is_new_kind || (seen.len() - 1).is_multiple_of(step) {
+                corpus.whole.push(sql.to_string());
+            }
         }
     }
-    assert!(corpus.whole.len() > 500, "{}", corpus.whole.len());
-    corpus.whole = corpus.whole.into_iter().step_by(step).collect();
+    assert!(seen.len() > 500, "{}", seen.len());
     for sql in &corpus.whole {
         let parts = parts(sql);
         if parts.len() > 1 {

@@ -40,9 +40,6 @@ mod limits;
 pub mod mysql;
 mod open;
 pub mod postgres;
-#[cfg(test)]
-#[path = "../tests/integration/server_lock.rs"]
-mod server_lock;
 pub mod sqlite;
 mod stop;
 mod taking;

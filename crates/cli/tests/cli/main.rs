@@ -32,7 +32,9 @@ mod trace;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
+use querymend_testing::hang_timeout;
 use tempfile::TempDir;
 
 const SCHEMA: &str = "\
@@ -135,14 +137,14 @@ impl Place {
         Self::ended(command, b"")
     }
 
-    /// Runs a command again, a few times at most, until it ends as expected: for what the program does only within a short time
-    /// limit of its own, which a machine that stood still for a moment may miss.
-    fn run_until(run: impl Fn() -> Ended, expected: impl Fn(&Ended) -> bool) -> Ended {
+    /// Repeats a command until it ends as expected, or until [`hang_timeout`]: for what the program does only within a short time
+    /// limit that nothing configures, which a machine under load may miss.
+    #[allow(clippy::print_stderr, reason = "a test that tries again says so")]
+    fn run_until(run: impl Fn() -> Ended, is_expected: impl Fn(&Ended) -> bool) -> Ended {
+        let begun = Instant::now();
         let mut ended = run();
-        for _ in 0..4 {
-            if expected(&ended) {
-                break;
-            }
+        while !is_expected(&ended) && begun.elapsed() < hang_timeout() {
+            eprintln!("tried again, since it ended with {}: {}{}", ended.code, ended.stdout, ended.stderr);
             ended = run();
         }
         ended

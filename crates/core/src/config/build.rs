@@ -83,6 +83,12 @@ impl Config {
         self
     }
 
+    /// With so much time at most for one reply of the model.
+    pub fn with_max_request_time(mut self, time: Duration) -> Self {
+        self.budget.request = time;
+        self
+    }
+
     /// With other limits for a query.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits.into();

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::{duration, range};
 use crate::guard::Budget;
 
+/// Longest time that one reply of a model may take, unless the configuration says otherwise.
+const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Whether and how queries are mended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -46,11 +49,14 @@ pub struct BudgetSection {
     /// The longest time.
     #[serde(with = "duration")]
     pub time: Duration,
+    /// The longest time that one reply of the model may take, within what is left of `time`.
+    #[serde(with = "duration")]
+    pub request: Duration,
 }
 
 impl Default for BudgetSection {
     fn default() -> Self {
-        Self { tokens: None, cost_usd: None, time: Budget::default().max_time }
+        Self { tokens: None, cost_usd: None, time: Budget::default().max_time, request: DEFAULT_REQUEST_TIMEOUT }
     }
 }
 

@@ -35,7 +35,7 @@ database: shop.db
 dialect: sqlite
 self_correction: {enabled: false, max_attempts: 10, preflight_validation: false, fallback: false, ask_user: true}
 circuit_breaker: {failure_threshold: 3, success_threshold: 1, timeout: 500ms, max_timeout: 2m}
-budget: {tokens: 20000, cost_usd: 0.25, time: 90s}
+budget: {tokens: 20000, cost_usd: 0.25, time: 90s, request: 45s}
 limits: {rows: 100, bytes: 1048576, time: 5s}
 retry_policy: {unknown: fail_immediately}
 policy: {deny_tables: [secrets]}
@@ -64,6 +64,7 @@ trace: {keep: 7, folder: traces}
         .with_max_tokens(20_000)
         .with_max_cost_usd(0.25)
         .with_max_time(Duration::from_secs(90))
+        .with_max_request_time(Duration::from_secs(45))
         .with_limits(Limits { rows: 100, bytes: 1 << 20, time: Duration::from_secs(5), ..Limits::default() })
         .with_retry_policy(RetryPolicy::default().with(ErrorType::Unknown, RetryStrategy::FailImmediately).unwrap())
         .with_policy(Policy { deny_tables: vec!["secrets".into()], ..Policy::default() })
@@ -146,6 +147,7 @@ fn l08_what_a_program_sets_is_checked_too() {
     check(Config::default().with_temperature(f32::NAN), "temperature", "0 to 2");
     check(Config::default().with_max_cost_usd(f64::NAN), "budget.cost_usd", "more than 0");
     check(Config::default().with_max_time(Duration::ZERO), "budget.time", "no time");
+    check(Config::default().with_max_request_time(Duration::ZERO), "budget.request", "no time");
     check(Config::default().with_database("x://a:b@c"), "database", "secrets");
     let breaker = BreakerSettings { success_threshold: 0, ..BreakerSettings::default() };
     check(Config::default().with_circuit_breaker(breaker), "circuit_breaker.success_threshold", "1 to 1000");

@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use querymend_sql::Cell;
-use querymend_testing::hang_timeout;
+use querymend_testing::{exclusive, hang_timeout};
 
 use super::*;
-use crate::server_lock::exclusive;
 
 /// The server of the tests, if there is one.
 fn server() -> Option<Hive> {

@@ -18,10 +18,9 @@ mod corpus;
 use std::time::Duration;
 
 use querymend_sql::Cell;
-use querymend_testing::hang_timeout;
+use querymend_testing::{ServerLock, exclusive, hang_timeout};
 
 use super::*;
-use crate::server_lock::{ServerLock, exclusive};
 
 const SET_UP: [&str; 11] = [
     "CREATE OR REPLACE DATABASE attacked",

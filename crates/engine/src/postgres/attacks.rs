@@ -13,11 +13,10 @@
 
 mod corpus;
 
-use querymend_testing::hang_timeout;
+use querymend_testing::{ServerLock, exclusive, hang_timeout};
 use tokio_postgres::{Client, NoTls};
 
 use super::*;
-use crate::server_lock::{ServerLock, exclusive};
 
 /// What is attacked. The reader owns it and may do with it what it likes, so that the lock is tried and not the rights.
 const CANARY: &str = "DROP SCHEMA IF EXISTS canary CASCADE; CREATE SCHEMA canary AUTHORIZATION reader; SET ROLE reader;

@@ -9,11 +9,10 @@
 
 mod corpus;
 
-use querymend_testing::hang_timeout;
+use querymend_testing::{exclusive, hang_timeout};
 
 use super::*;
 use crate::Standing;
-use crate::server_lock::exclusive;
 
 /// The servers that are there.
 fn engines() -> Vec<Trino> {

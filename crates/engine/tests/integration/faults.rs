@@ -14,13 +14,12 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use querymend_engine::{Cancel, Engine, Error, Limits, open};
 use querymend_sql::Rows;
-use querymend_testing::{hang_timeout, is_full, scaled};
+use querymend_testing::{exclusive, hang_timeout, is_full, scaled};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, NoTls};
 
 use self::proxy::{Counts, Fault, Plan, Proxy, Way, all, place, plans};
 use crate::asking::{approve, ask, limits};
-use crate::server_lock::exclusive;
 use crate::subjects::{Subject, servers};
 
 /// Enough rows that most of an answer is rows.

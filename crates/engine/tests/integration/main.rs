@@ -15,7 +15,6 @@ mod faults;
 mod files;
 mod mysql;
 mod postgres;
-mod server_lock;
 mod sqlite;
 #[allow(dead_code, reason = "restart.rs, which kills servers, uses the rest")]
 mod subjects;

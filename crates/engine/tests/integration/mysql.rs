@@ -7,9 +7,9 @@ use mysql_async::prelude::Queryable;
 use querymend_engine::{Cancel, Engine, Error, Limits, Standing, open};
 use querymend_sql::Cell;
 use querymend_sql::schema::{ForeignKey, TableKind};
+use querymend_testing::{ServerLock, exclusive};
 
 use crate::asking::{approve, ask, eventually, in_time, long_limits};
-use crate::server_lock::{ServerLock, exclusive};
 
 /// A database of its own for each test, filled by its owner, and the engine for whoever may do everything. One after another: they
 /// look at what the owner runs on the server.

@@ -5,11 +5,11 @@ use std::time::Duration;
 use querymend_engine::{Cancel, Connections, Error, Limits, Standing, open};
 use querymend_sql::Cell;
 use querymend_sql::schema::{ForeignKey, TableKind};
+use querymend_testing::exclusive;
 use tokio_postgres::{Client, NoTls};
 
 use crate::asking::{approve, ask, eventually, in_time, long_limits};
 use crate::encrypted::{Encrypted, Greeting};
-use crate::server_lock::exclusive;
 
 /// The address of the server, if there is one.
 fn address() -> Option<String> {

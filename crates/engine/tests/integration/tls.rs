@@ -5,12 +5,12 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use querymend_engine::{Error, Standing, open};
 use querymend_sql::Cell;
+use querymend_testing::exclusive;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::asking::ask;
 use crate::encrypted::{Encrypted, Greeting};
-use crate::server_lock::exclusive;
 
 fn address(name: &str) -> Option<String> {
     let address = std::env::var(format!("QUERYMEND_TEST_{}", name.to_uppercase())).ok();

@@ -15,8 +15,9 @@ use querymend_testing::{hang_timeout, is_full};
 const FILE: &str = "QUERYMEND_CRASH_FILE";
 /// So many are added at once, now and then.
 const BATCH: usize = 8;
-/// Every eighth program is killed within this time after its start, which may be before it has opened the file.
-const MAX_START: Duration = Duration::from_millis(90);
+/// Every eighth program is killed before its first acknowledgement is due, which may be before it has opened the file: within the
+/// time that an earlier program took to acknowledge, at least this.
+const MIN_START: Duration = Duration::from_millis(90);
 
 async fn open(path: &Path) -> FileStore {
     FileStore::open(path, Arc::new(Static::builtin().unwrap())).await.unwrap()
@@ -51,6 +52,7 @@ async fn f06_two_hundred_kills_lose_nothing_that_was_acknowledged() {
     let mut dice = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     let mut kept: HashSet<String> = HashSet::new();
     let mut before = 0;
+    let mut start = MIN_START;
     for round in 0..rounds {
         let begun = Instant::now();
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -77,14 +79,19 @@ async fn f06_two_hundred_kills_lose_nothing_that_was_acknowledged() {
         let mut new = Vec::new();
         for _ in 0..wanted {
             match acknowledged.recv_timeout(hang_timeout()) {
-                Ok(one) => new.push(one),
+                Ok(one) => {
+                    if new.is_empty() {
+                        start = begun.elapsed().max(MIN_START);
+                    }
+                    new.push(one);
+                }
                 Err(error) => {
                     child.kill().unwrap();
                     panic!("round {round}: {} of {wanted} were acknowledged: {error}", new.len());
                 }
             }
         }
-        let longest = if wanted == 0 { MAX_START } else { begun.elapsed() };
+        let longest = if wanted == 0 { start } else { begun.elapsed() };
         thread::sleep(longest.mul_f64(fraction));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -12,13 +12,9 @@ use querymend_testing::hang_timeout;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Mutex as AsyncMutex;
 
 pub const WIRES: [Wire; 3] = [Wire::OpenAi, Wire::Anthropic, Wire::Gemini];
 pub const SECRET: &str = "sk-test-0123456789abcdef";
-
-/// Whoever asks the real server (QUERYMEND_MODEL_URL) holds this: it works on one request at a time.
-pub static REAL_SERVER: AsyncMutex<()> = AsyncMutex::const_new(());
 
 /// What the server does with one request.
 #[derive(Clone)]

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use querymend_model::{Error, Message, Model, Providers, Request, Retry, open};
-use querymend_testing::{hang_timeout, scaled};
+use querymend_testing::{exclusive, hang_timeout, scaled};
 use serde_json::{Value, to_value};
 use tokio::time::timeout;
 
-use crate::common::{Pauses, REAL_SERVER, SECRET, Server, WIRES, ask};
+use crate::common::{Pauses, SECRET, Server, WIRES, ask};
 use crate::proxy::{Counts, Fault, Plan, Proxy, all, place, plans};
 
 /// A server, and how a model behind this address of it is reached.
@@ -126,7 +126,7 @@ async fn a05_whatever_the_network_does_a_reply_is_whole_or_the_error_is_clear() 
             if url.contains("127.0.0.1:") && std::env::var("QUERYMEND_FAULTS").is_ok_and(|which| which == "all") =>
         {
             let (server, _) = place(&url);
-            turn = Some(REAL_SERVER.lock().await);
+            turn = Some(exclusive("model"));
             // It works on one request at a time.
             let (wire, short) = (Value::from("openai"), scaled(Duration::from_secs(2)));
             subjects.push(Subject { name: "a real server".into(), server, wire, base: "/v1", at_once: 1, short });

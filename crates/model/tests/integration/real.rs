@@ -9,20 +9,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use querymend_model::{Cancel, Error, Message, Model, Providers, Recorder, Replay, Request, Stopped, open};
-use querymend_testing::scaled;
+use querymend_testing::{ServerLock, exclusive, scaled};
 use serde_json::{Value, json};
-use tokio::sync::MutexGuard;
 
-use crate::common::{REAL_SERVER, ask};
+use crate::common::ask;
 
-/// The model to test with, for one test at a time, or `None` and a word about it.
-async fn model() -> Option<(Arc<dyn Model>, MutexGuard<'static, ()>)> {
+/// Returns the model to test with and the lock on its server, which works on one request at a time, or `None` without a server.
+///
+/// It blocks until tests of other programs have released the server: call it before anything else runs.
+fn model() -> Option<(Arc<dyn Model>, ServerLock)> {
     let Ok(url) = std::env::var("QUERYMEND_MODEL_URL") else {
         eprintln!("skipped: QUERYMEND_MODEL_URL is not set (scripts/model_server.sh up starts a model)");
         return None;
     };
     let spec = if url.contains('#') { url } else { format!("{url}#local") };
-    Some((open(&spec, &Providers::builtin().unwrap()).unwrap(), REAL_SERVER.lock().await))
+    Some((open(&spec, &Providers::builtin().unwrap()).unwrap(), exclusive("model")))
 }
 
 fn request(text: &str) -> Request {
@@ -32,7 +33,7 @@ fn request(text: &str) -> Request {
 
 #[tokio::test]
 async fn a05_text_is_streamed_and_counted() {
-    let Some((model, _turn)) = model().await else { return };
+    let Some((model, _turn)) = model() else { return };
     let (reply, watched) = ask(&*model, &request("Write an SQL query that counts the rows of the table orders.")).await;
     let reply = reply.unwrap();
     assert!(reply.text.to_lowercase().contains("select"), "{}", reply.text);
@@ -45,7 +46,7 @@ async fn a05_text_is_streamed_and_counted() {
 
 #[tokio::test]
 async fn a_reply_is_cut_at_its_longest_length_and_at_stop_texts() {
-    let Some((model, _turn)) = model().await else { return };
+    let Some((model, _turn)) = model() else { return };
     let reply = ask(&*model, &request("Count from one to one hundred in words.").max_tokens(8)).await.0.unwrap();
     assert_eq!(reply.stopped, Stopped::Length);
     assert!(reply.usage.output <= 9, "{:?}", reply.usage);
@@ -57,7 +58,7 @@ async fn a_reply_is_cut_at_its_longest_length_and_at_stop_texts() {
 
 #[tokio::test]
 async fn a06_a_schema_is_obeyed() {
-    let Some((model, _turn)) = model().await else { return };
+    let Some((model, _turn)) = model() else { return };
     let schema = json!({
         "type": "object",
         "properties": {
@@ -79,7 +80,7 @@ async fn a06_a_schema_is_obeyed() {
 
 #[tokio::test]
 async fn the_same_request_has_the_same_reply_and_can_be_recorded() {
-    let Some((model, _turn)) = model().await else { return };
+    let Some((model, _turn)) = model() else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("takes.jsonl");
     let recorder = Recorder::new(model, &file).unwrap();
@@ -93,7 +94,7 @@ async fn the_same_request_has_the_same_reply_and_can_be_recorded() {
 
 #[tokio::test]
 async fn a_reply_is_cancelled_midway_and_the_server_is_free_again() {
-    let Some((model, _turn)) = model().await else { return };
+    let Some((model, _turn)) = model() else { return };
     let long = request("Write a long story about a river, in at least a thousand words.").max_tokens(2000);
     let mut waits = Vec::new();
     // A server that went on writing would keep the next reply waiting for a hundred times as long as its first twenty pieces took.
@@ -110,7 +111,8 @@ async fn a_reply_is_cancelled_midway_and_the_server_is_free_again() {
         };
         let begun = Instant::now();
         assert_eq!(model.complete(&long, &mut watch, &cancel).await, Err(Error::Cancelled));
-        assert!(pieces >= 20, "{pieces}");
+        // Counted, so that it holds on a slow machine: a cancel is not honoured only after all 2000 tokens.
+        assert!((20..200).contains(&pieces), "{pieces}");
         let (writing, begun) = (begun.elapsed(), Instant::now());
         let short = ask(&*model, &request("Say yes.").max_tokens(4)).await.0;
         assert!(short.is_ok(), "{short:?}");
@@ -124,14 +126,14 @@ async fn a_reply_is_cancelled_midway_and_the_server_is_free_again() {
 
 #[tokio::test]
 async fn a_conversation_that_is_too_long_is_said_to_be() {
-    let Some((model, _turn)) = model().await else { return };
+    let Some((model, _turn)) = model() else { return };
     let error = ask(&*model, &request(&"one two three four ".repeat(10_000))).await.0.unwrap_err();
     assert!(matches!(error, Error::ContextTooLong { .. }), "{error:?}");
 }
 
 #[tokio::test]
 async fn time_that_is_up_is_up() {
-    let Some((model, _turn)) = model().await else { return };
+    let Some((model, _turn)) = model() else { return };
     let error = ask(&*model, &request("Write a long story.").timeout(Duration::from_millis(1))).await.0.unwrap_err();
     assert!(matches!(error, Error::Timeout { .. }), "{error:?}");
 }

@@ -51,7 +51,8 @@ async fn a05_a_server_is_reached_by_its_address_alone() {
 #[tokio::test]
 async fn a_connection_is_used_again() {
     let mut connections = Vec::new();
-    // The end of a reply is waited for only shortly, so that a machine that stops in that moment costs a connection.
+    // One connection is enough for a round. The end of a reply is waited for only shortly, so that a machine that stops in that moment
+    // costs a connection.
     for _ in 0..5 {
         let server = Server::start(Wire::OpenAi, []).await;
         let model = server.model();
@@ -59,11 +60,9 @@ async fn a_connection_is_used_again() {
             ask(&*model, &question(&format!("{number}"))).await.0.unwrap();
         }
         connections.push(server.connections());
-        if server.connections() == 1 {
-            return;
-        }
     }
-    panic!("five requests each time, on so many connections: {connections:?}");
+    let is_reused = connections.contains(&1) && connections.iter().sum::<usize>() < 10;
+    assert!(is_reused, "number of connections for five requests in each round: {connections:?}");
 }
 
 #[tokio::test]
@@ -244,27 +243,37 @@ async fn an_error_in_the_middle_of_a_stream_is_one() {
 async fn silence_is_not_waited_out() {
     // A slow machine may be silent for that long as well, and is asked again too.
     const TRIES: u32 = 200;
+    const MAX_ROUNDS: usize = 20;
+    const HALF: &str = "SELECT half of";
     let silence = Duration::from_millis(100);
     for wire in WIRES {
-        for (first, others) in
-            [(Act::Hang(""), Act::Say("SELECT 1", "end")), (Act::Hang("SELECT half of"), Act::Hang("SELECT half of"))]
-        {
-            let mut acts = vec![others; TRIES as usize];
-            acts[0] = first.clone();
-            let server = Server::start(wire, acts).await;
-            let mut providers = server.providers(&Pauses::default(), "first_byte_seconds = 0.1");
-            providers.retry.tries = TRIES;
-            // The field belongs to the provider and not to the model that stands above it in the text.
-            let model = open("test:m", &providers).unwrap();
-            let reply = ask(&*model, &question("One")).await.0;
-            match first {
-                Act::Hang("") => assert_eq!(reply.unwrap().text, "SELECT 1", "nothing was said, so it is asked again"),
-                _ => assert!(
+        for (first, others) in [(Act::Hang(""), Act::Say("SELECT 1", "end")), (Act::Hang(HALF), Act::Hang(HALF))] {
+            for round in 1.. {
+                let mut acts = vec![others.clone(); TRIES as usize];
+                acts[0] = first.clone();
+                let server = Server::start(wire, acts).await;
+                let mut providers = server.providers(&Pauses::default(), "first_byte_seconds = 0.1");
+                providers.retry.tries = TRIES;
+                // The field belongs to the provider and not to the model that stands above it in the text.
+                let model = open("test:m", &providers).unwrap();
+                let (reply, watched) = ask(&*model, &question("One")).await;
+                assert!(server.was_left().await);
+                if matches!(first, Act::Hang("")) {
+                    assert_eq!(reply.unwrap().text, "SELECT 1", "nothing was said, so it is asked again");
+                    break;
+                }
+                assert!(
                     matches!(reply, Err(Error::Timeout { after, waiting_for: Wait::FirstByte, .. }) if after == silence),
                     "{wire:?}: {reply:?}"
-                ),
+                );
+                // A second try would repeat the text. A machine that stops within the text cuts it short, in some rounds.
+                let handed_on = watched.concat();
+                assert!(HALF.starts_with(&handed_on), "{wire:?}: {handed_on:?}");
+                if handed_on == HALF {
+                    break;
+                }
+                assert!(round < MAX_ROUNDS, "{wire:?}: only {handed_on:?} was handed on, in each of {round} rounds");
             }
-            assert!(server.was_left().await);
         }
     }
 }

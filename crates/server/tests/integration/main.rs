@@ -11,6 +11,8 @@
 mod gate;
 mod grpc;
 mod http;
+#[path = "../../../core/tests/integration/long_deadline.rs"]
+mod long_deadline;
 mod mcp;
 mod race;
 mod scale;

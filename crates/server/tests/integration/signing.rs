@@ -15,12 +15,13 @@ use querymend_model::{Line, Script, Static};
 use querymend_server::audit::Audit;
 use querymend_server::service::{Database, Service, Setup, now};
 use querymend_server::shelf::Here;
-use querymend_server::{Stopping, gate, http, serve};
+use querymend_server::{Bounds, Stopping, gate, http, serve_within};
 use querymend_testing::hang_timeout;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::long_deadline::LongDeadline;
 use crate::timing::{self, NEVER};
 
 pub const SECRET: &str = "0123456789abcdef0123456789abcdef-of-a-test";
@@ -88,13 +89,16 @@ pub async fn start(change: impl FnOnce(&mut Config, &Path), lines: Vec<Line>) ->
     let folder = tempfile::tempdir().unwrap();
     let mut config = timing::config();
     std::fs::write(folder.path().join("secret"), format!("{SECRET}\n")).unwrap();
-    config.server = section(jwt(Algorithm::HS256, Some(folder.path().join("secret"))));
+    let limits = config.server.limits.clone();
+    let jwt = jwt(Algorithm::HS256, Some(folder.path().join("secret")));
+    config.server = ServerSection { limits, ..section(jwt) };
     let mut databases = Vec::new();
     for name in ["shop", "vault"] {
         let file = folder.path().join(format!("{name}.db"));
         querymend_engine::demo::write(&file).unwrap();
         config.server.databases.insert(name.into(), file.display().to_string());
-        let engine = Arc::from(querymend_engine::open(&file.display().to_string()).unwrap());
+        let engine = querymend_engine::open(&file.display().to_string()).unwrap();
+        let engine = Arc::new(LongDeadline(Arc::from(engine)));
         databases.push(Database { name: name.into(), engine, identity: name.into() });
     }
     change(&mut config, folder.path());
@@ -111,9 +115,10 @@ pub async fn start(change: impl FnOnce(&mut Config, &Path), lines: Vec<Line>) ->
     let url = format!("http://{}", listener.local_addr().unwrap());
     let stopping = Stopping::default();
     let (router, stop) = (http::router(Arc::clone(&service)), stopping.clone());
-    tokio::spawn(async move { serve(listener, router, &stop, NEVER).await });
+    let bounds = Bounds::from(&limits);
+    tokio::spawn(async move { serve_within(listener, router, &stop, NEVER, &bounds).await });
     let client = querymend_net::http::client("127.0.0.1", None, hang_timeout()).unwrap();
-    let client = client.timeout(hang_timeout()).build().unwrap();
+    let client = client.timeout(hang_timeout()).pool_max_idle_per_host(0).build().unwrap();
     Server { url, client, folder, service, stopping }
 }
 

@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use querymend::{Cancel, Config, ProblemCode, Querymend, Status, Stop};
-use querymend_model::{
-    Clock, Error as ModelTrouble, Line, Model, Providers, Reply, Request, Retry, Script, Stopped, open,
-};
+use querymend_model::{Clock, Error as ModelTrouble, Line, Model, Providers, Reply, Retry, Script, Stopped, open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -63,7 +61,7 @@ impl Told {
 async fn ten_megabytes_are_neither_kept_nor_sent_back() {
     let long = "SELECT name, ".repeat(800_000);
     assert!(long.len() > 10_000_000);
-    let told = ask([long.as_str(), GOOD], few(), QUESTION).await;
+    let told = ended(ask([long.as_str(), GOOD], few(), QUESTION)).await;
     assert_eq!((told.answer.status, told.sql()), (Status::Answered, GOOD));
     let sent: usize = told.asked.iter().flat_map(|r| &r.messages).map(|m| m.text.len()).sum();
     assert!(sent < 100_000, "{sent} bytes were sent to the model");
@@ -270,11 +268,21 @@ async fn a_server_that_hangs_or_never_stops_is_left_when_the_time_is_up() {
         assert_eq!(problem.code, ProblemCode::BudgetExceeded);
         assert_eq!(problem.message, "the time was spent before there was a query");
     }
-    // A model is given what is left of the time, and not the usual time of a request.
-    let (shop, script, time) = (Shop::new(), Arc::new(Script::new([GOOD])), Request::new(Vec::new()).timeout / 2);
-    let querymend = Querymend::new(shop.engine(), script.clone(), Config::default().with_max_time(time));
-    querymend.ask(QUESTION).await;
-    assert!(script.asked()[0].timeout <= time, "{:?}", script.asked()[0].timeout);
+}
+
+#[tokio::test]
+async fn a_reply_has_the_time_of_a_request_or_what_is_left() {
+    let day = Duration::from_secs(86_400);
+    let given = async |config: Config| {
+        let (shop, script) = (Shop::new(), Arc::new(Script::new([GOOD])));
+        Querymend::new(shop.engine(), script.clone(), config).ask(QUESTION).await;
+        script.asked()[0].timeout
+    };
+    let usual = Config::default().budget.request;
+    assert_eq!(usual, Duration::from_secs(60));
+    assert_eq!(given(Config::default().with_max_time(day)).await, usual);
+    assert_eq!(given(Config::default().with_max_time(day).with_max_request_time(usual * 2)).await, usual * 2);
+    assert!(given(Config::default().with_max_time(usual / 2)).await <= usual / 2);
 }
 
 #[tokio::test]

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 use querymend_engine::open;
-use querymend_testing::hang_timeout;
+use querymend_testing::{ServerLock, exclusive, hang_timeout};
 
 use super::material::Material;
 use super::{SECRET, Seen, Tally, address, approved, files};
-use crate::server_lock::{ServerLock, exclusive};
 
 const CANARY: &[&str] = &[
     "CREATE TABLE canary (id INT PRIMARY KEY AUTO_INCREMENT, song VARCHAR(100))",

@@ -4,13 +4,12 @@
 use std::time::Duration;
 
 use querymend_engine::open;
-use querymend_testing::hang_timeout;
+use querymend_testing::{ServerLock, exclusive, hang_timeout};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::material::Material;
 use super::{Seen, Tally, address, approved, files, open_folder};
-use crate::server_lock::{ServerLock, exclusive};
 
 const CANARY: &str = "CREATE TABLE canary (id serial PRIMARY KEY, song text);
     INSERT INTO canary (song) VALUES ('tweet'), ('chirp'), (NULL);

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use querymend_engine::open;
+use querymend_testing::exclusive;
 use thrift::protocol::{
     TBinaryInputProtocol, TBinaryOutputProtocol, TInputProtocol, TMessageIdentifier, TMessageType, TOutputProtocol,
 };
@@ -16,7 +17,6 @@ use url::Url;
 use self::value::{Allowance, Value};
 use super::material::Material;
 use super::{Seen, Tally, address, approved, files, open_folder};
-use crate::server_lock::exclusive;
 
 const STATE: &[&str] = &[
     "SELECT * FROM canary ORDER BY id",

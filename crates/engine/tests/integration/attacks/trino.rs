@@ -3,13 +3,12 @@
 use std::time::{Duration, Instant};
 
 use querymend_engine::open;
-use querymend_testing::hang_timeout;
+use querymend_testing::{exclusive, hang_timeout};
 use reqwest::{Client, Url};
 use serde_json::Value;
 
 use super::material::Material;
 use super::{Seen, Tally, address, approved, files, open_folder};
-use crate::server_lock::exclusive;
 
 const STATE: &[&str] = &[
     "SELECT id, song FROM memory.proof.canary ORDER BY id",

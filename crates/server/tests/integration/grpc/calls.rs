@@ -184,7 +184,8 @@ async fn l09_a_query_is_checked_and_tables_and_databases_are_told() {
 }
 
 async fn pages(server: &Server, request: RunRequest) -> Vec<RunPage> {
-    loop {
+    const MAX_TRIES: usize = 3;
+    for _ in 0..MAX_TRIES {
         let begun = Instant::now();
         match pages_once(server, request.clone()).await {
             Ok(pages) => return pages,
@@ -193,6 +194,7 @@ async fn pages(server: &Server, request: RunRequest) -> Vec<RunPage> {
             Err(status) => panic!("{status:?}"),
         }
     }
+    panic!("aborted {MAX_TRIES} times: {request:?}")
 }
 
 async fn pages_once(server: &Server, request: RunRequest) -> Result<Vec<RunPage>, Status> {

@@ -25,6 +25,7 @@ use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use super::support::{
     GOOD, GRPC, Names, QUESTION, READ_TIMEOUT, framed, gated, problem, question, server, status, with,
 };
+use crate::long_deadline::ENDLESS;
 use crate::timing::{self, advance, expire, within};
 
 /// Time that a client has to send the body of a request.
@@ -59,8 +60,8 @@ async fn l09_a_client_that_goes_away_stops_its_question() {
 #[tokio::test]
 async fn l09_a_query_is_stopped_when_nobody_waits_for_its_rows() {
     let server = server([GOOD], timing::config()).await;
-    let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n".to_owned();
-    let pages = server.client().await.run(RunRequest { sql, ..RunRequest::default() }).await.unwrap();
+    let pages =
+        server.client().await.run(RunRequest { sql: ENDLESS.to_owned(), ..RunRequest::default() }).await.unwrap();
     assert_eq!(server.service.running(), 1);
     drop(pages);
     // It has no end of its own, and no limit on its time.

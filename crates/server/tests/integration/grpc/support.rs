@@ -21,13 +21,14 @@ use querymend_server::heard::{Hearing, Listener, Place};
 use querymend_server::service::Database;
 use querymend_server::shelf::{Here, Kept};
 use querymend_server::user::{Credentials, Open};
-use querymend_server::{Gate, Service, Setup, Stopping, User, faces, serve};
+use querymend_server::{Bounds, Gate, Service, Setup, Stopping, User, faces, serve_within};
 use querymend_testing::hang_timeout;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
+use crate::long_deadline::LongDeadline;
 use crate::timing::{NEVER, until, within};
 
 pub const QUESTION: &str = "Which electronics are there, at what price?";
@@ -65,7 +66,9 @@ pub async fn gated<L: Into<Line>>(lines: impl IntoIterator<Item = L>, config: Co
     let file = folder.path().join("shop.db");
     querymend_engine::demo::write(&file).unwrap();
     let engine = querymend_engine::open(&file.to_string_lossy()).unwrap();
-    let database = Database { name: "shop".into(), engine: Arc::from(engine), identity: "shop".into() };
+    let engine = Arc::new(LongDeadline(Arc::from(engine)));
+    let database = Database { name: "shop".into(), engine, identity: "shop".into() };
+    let bounds = Bounds::from(&config.server.limits);
     let breakers = Arc::new(Breakers::new(config.circuit_breaker));
     let model = Arc::new(Script::new(lines));
     let shelf = Arc::new(Here::new(100, NEVER, None));
@@ -78,7 +81,7 @@ pub async fn gated<L: Into<Line>>(lines: impl IntoIterator<Item = L>, config: Co
     let address = listener.local_addr().unwrap();
     let stopping = Stopping::default();
     let (router, stop) = (faces(Arc::clone(&service), &stopping), stopping.clone());
-    tokio::spawn(async move { serve(listener, router, &stop, NEVER).await });
+    tokio::spawn(async move { serve_within(listener, router, &stop, NEVER, &bounds).await });
     Server { address, service, model, ends: Mutex::new(ends), stopping, _folder: folder }
 }
 

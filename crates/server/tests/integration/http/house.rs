@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use querymend::Config;
 use querymend::guard::Breakers;
-use querymend_engine::demo;
+use querymend_engine::{Engine, demo};
 use querymend_model::{Model, Script};
 use querymend_server::audit::Audit;
 use querymend_server::service::{Database, Setup};
@@ -19,6 +19,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::long_deadline::LongDeadline;
 use crate::timing::{self, NEVER};
 
 pub struct House {
@@ -42,7 +43,9 @@ pub fn setup(folder: &std::path::Path, model: Arc<dyn Model>, config: Config) ->
     if !file.exists() {
         demo::write(&file).unwrap();
     }
-    let engine = Arc::from(querymend_engine::open(&file.to_string_lossy()).unwrap());
+    let engine: Arc<dyn Engine> = Arc::from(querymend_engine::open(&file.to_string_lossy()).unwrap());
+    // A test that sets the query timeout needs it to expire.
+    let engine: Arc<dyn Engine> = if config.limits.time == NEVER { Arc::new(LongDeadline(engine)) } else { engine };
     let databases = vec![Database { name: "shop".into(), engine, identity: "shop".into() }];
     Setup { config, model, databases, store: None, gate: Arc::new(Open::default()) }
 }
@@ -63,7 +66,8 @@ pub async fn open(model: Arc<dyn Model>, config: Config) -> House {
     let bounds = Bounds::from(&limits);
     let task = tokio::spawn(async move { serve_within(listener, router, &stop, NEVER, &bounds).await });
     let client = querymend_net::http::client("127.0.0.1", None, hang_timeout()).unwrap();
-    let client = client.timeout(hang_timeout()).build().unwrap();
+    // The server closes idle keep-alive connections after ten seconds, perhaps just when the next request is sent.
+    let client = client.timeout(hang_timeout()).pool_max_idle_per_host(0).build().unwrap();
     House { address, service, stopping, task, audit, client, folder }
 }
 

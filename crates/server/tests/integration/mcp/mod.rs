@@ -16,7 +16,7 @@ use querymend_server::heard::{Hearing, Listener, Place};
 use querymend_server::service::Database;
 use querymend_server::shelf::{Here, Kept};
 use querymend_server::user::{Credentials, Open};
-use querymend_server::{Gate, Service, Setup, Stopping, User, mcp, serve};
+use querymend_server::{Bounds, Gate, Service, Setup, Stopping, User, mcp, serve_within};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientConfig, ClientRequest, ErrorCode, ProgressNotificationParam,
     ProtocolVersion, ReadResourceRequestParams, Request, ResourceContents,
@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
+use crate::long_deadline::LongDeadline;
 use crate::timing::{self, NEVER, expire, until, within};
 
 /// A shop, who asks it, and what happened.
@@ -48,7 +49,7 @@ fn shop<L: Into<Line>>(names: &[&str], says: impl IntoIterator<Item = L>, gate: 
     querymend_engine::demo::write(&file).unwrap();
     let databases = names.iter().map(|name| Database {
         name: (*name).to_owned(),
-        engine: Arc::from(querymend_engine::open(file.to_str().unwrap()).unwrap()),
+        engine: Arc::new(LongDeadline(Arc::from(querymend_engine::open(file.to_str().unwrap()).unwrap()))),
         identity: (*name).to_owned(),
     });
     let breakers = Breakers::new(config.circuit_breaker);
@@ -142,7 +143,8 @@ async fn listening(shop: &Shop) -> Listening {
     let stopping = Stopping::default();
     let router = mcp::router_until(Arc::clone(&shop.service), &stopping);
     let told = stopping.clone();
-    let task = tokio::spawn(async move { serve(listener, router, &told, NEVER).await });
+    let bounds = Bounds::from(&shop.service.config().server.limits);
+    let task = tokio::spawn(async move { serve_within(listener, router, &told, NEVER, &bounds).await });
     Listening { address, stopping, task }
 }
 

@@ -89,16 +89,23 @@ impl Collector {
     }
 
     /// Checks what was printed, once it holds figures and the spans of so many requests. It prints both at once, in any order and
-    /// piece by piece, so that what fails is checked again as long as more may come.
+    /// piece by piece, so that what fails is checked again whenever more has come.
     pub async fn check(&self, requests: usize, check: impl Fn(&str)) {
         let began = Instant::now();
-        loop {
-            let printed = self.wait_for(requests).await;
-            match catch_unwind(AssertUnwindSafe(|| check(&printed))) {
-                Ok(()) => return,
-                Err(failed) if began.elapsed() > hang_timeout() => resume_unwind(failed),
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            }
+        let mut printed = self.wait_for(requests).await;
+        while let Err(failed) = catch_unwind(AssertUnwindSafe(|| check(&printed))) {
+            let checked = Instant::now();
+            printed = loop {
+                let more = self.wait_for(requests).await;
+                let is_unchanged = more == printed;
+                if began.elapsed() > hang_timeout() || is_unchanged && checked.elapsed() > hang_timeout() / 4 {
+                    resume_unwind(failed);
+                }
+                if !is_unchanged {
+                    break more;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            };
         }
     }
 

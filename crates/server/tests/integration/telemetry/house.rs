@@ -10,11 +10,12 @@ use querymend_server::http::router;
 use querymend_server::service::Database;
 use querymend_server::shelf::Here;
 use querymend_server::user::{Gate, Open};
-use querymend_server::{Service, Setup, Stopping, serve};
+use querymend_server::{Bounds, Service, Setup, Stopping, serve_within};
 use querymend_testing::hang_timeout;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::long_deadline::LongDeadline;
 use crate::timing::{self, NEVER, until};
 
 /// The draft that rules mend, and one that they cannot.
@@ -58,15 +59,18 @@ pub async fn house(plan: Plan, with: impl FnOnce(Service) -> Service) -> House {
     let address = format!("http://{}", listener.local_addr().unwrap());
     let stopping = Stopping::default();
     let (router, stop) = (router(Arc::clone(&service)), stopping.clone());
-    tokio::spawn(async move { serve(listener, router, &stop, NEVER).await });
-    let client = querymend_net::http::client("127.0.0.1", None, hang_timeout()).unwrap().build().unwrap();
+    let bounds = Bounds::from(&service.config().server.limits);
+    tokio::spawn(async move { serve_within(listener, router, &stop, NEVER, &bounds).await });
+    let client = querymend_net::http::client("127.0.0.1", None, hang_timeout()).unwrap();
+    let client = client.pool_max_idle_per_host(0).build().unwrap();
     House { address, service, client, stopping, _folder: folder }
 }
 
 fn service(folder: &Path, plan: Plan) -> Service {
     let file = folder.join("shop.db");
     querymend_engine::demo::write(&file).unwrap();
-    let engine = Arc::from(querymend_engine::open(&file.to_string_lossy()).unwrap());
+    let engine = querymend_engine::open(&file.to_string_lossy()).unwrap();
+    let engine = Arc::new(LongDeadline(Arc::from(engine)));
     let mut config = timing::config();
     config.self_correction.fallback = false;
     config.server.limits.per_minute = 0;

@@ -15,8 +15,11 @@ pub struct ServerLock {
 pub fn exclusive(name: &str) -> ServerLock {
     // Each checkout has servers of its own.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/server-locks");
-    fs::create_dir_all(&folder).unwrap();
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(name)).unwrap();
-    file.lock().unwrap();
-    ServerLock { _file: file }
+    assert!(fs::create_dir_all(&folder).is_ok(), "{} cannot be made", folder.display());
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(name));
+    let locked = file.and_then(|file| file.lock().map(|()| file));
+    match locked {
+        Ok(file) => ServerLock { _file: file },
+        Err(error) => panic!("the server {name} cannot be locked: {error}"),
+    }
 }
