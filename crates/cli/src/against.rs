@@ -57,7 +57,7 @@ pub struct Known {
     pub values: ValuesSection,
 }
 
-/// Which values may be read of a database: those that the configuration allows, in the time that it sets.
+/// Returns the settings for reading values of a database: what the configuration allows, in the time that it sets.
 ///
 /// The default time is meant for reading in the background; a person who has set none waits for `READING` instead.
 pub fn readable(config: &Config, unwanted: bool) -> ValuesSection {

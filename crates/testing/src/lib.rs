@@ -1,4 +1,4 @@
-//! What tests of all crates share: fuzz targets, a counting allocator, timeouts that scale with the machine, sizes of suites, and
+//! Helpers for the tests of all crates: fuzz targets, a counting allocator, timeouts that scale with the machine, sizes of suites, and
 //! threads that are watched for deadlocks.
 
 // What is wrong with an input is said as a test says it.
