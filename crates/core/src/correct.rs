@@ -1,7 +1,9 @@
 //! The contract of a correction: a query that failed goes in, with what is known of the failure; a query that is mended comes out,
 //! with what was done and how sure that is.
 
-use querymend_sql::{Applicability, Applied, Context, EngineError, Finding, Repair, Severity, Status, review};
+use querymend_sql::{
+    Applicability, Applied, Context, EngineError, Finding, MeaningClaim, Repair, Severity, Status, review,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -96,8 +98,16 @@ pub struct Corrected {
     pub session_id: Option<String>,
     /// The user that it belongs to.
     pub user_id: Option<String>,
-    /// How far it can be trusted: high to run it, medium to run it and show what was done, low to ask a model or a person.
+    /// How far it can be trusted: `high` for a query that was not changed, `medium` where `meaning` is likely (run it and show what
+    /// was done), `low` where it is doubtful or the query was given up (ask a model or a person).
     pub confidence: Confidence,
+    /// Whether every name of the query resolves, which is proved. False where it was given up or refused.
+    pub names_resolved: bool,
+    /// Whether the changed query probably asks what was meant; absent where nothing was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<MeaningClaim>,
+    /// What speaks against the meaning, in words; empty unless it is doubtful.
+    pub doubts: Vec<String>,
     /// How far it was mended before it was given up; the findings speak of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_attempt: Option<String>,
@@ -206,7 +216,7 @@ impl Corrected {
     /// What a repair comes to.
     pub fn new(repair: Repair, session_id: Option<String>, user_id: Option<String>) -> Self {
         let success = succeeded(repair.status);
-        let proved = repair.applied.iter().all(|applied| applied.applicability == Applicability::Safe);
+        let meaning = repair.meaning();
         let given_up = repair.status == Status::GaveUp && !repair.applied.is_empty();
         Self {
             correction_applied: in_words(&repair),
@@ -217,11 +227,14 @@ impl Corrected {
             fixes: repair.applied,
             session_id,
             user_id,
-            confidence: match (success, proved) {
-                (true, true) => Confidence::High,
-                (true, false) => Confidence::Medium,
-                (false, _) => Confidence::Low,
+            confidence: match (success, meaning) {
+                (true, None) => Confidence::High,
+                (true, Some(MeaningClaim::Likely)) => Confidence::Medium,
+                (true, Some(MeaningClaim::Doubtful)) | (false, _) => Confidence::Low,
             },
+            names_resolved: success,
+            meaning,
+            doubts: repair.doubts,
             best_attempt: given_up.then(|| repair.sql.clone()),
             corrected_sql: if success { repair.sql } else { String::new() },
         }
@@ -229,7 +242,13 @@ impl Corrected {
 
     /// Nothing was tried, because it would not be worth it.
     pub fn aborted(sql: &str, why: String, session_id: Option<String>, user_id: Option<String>) -> Self {
-        let repair = Repair { status: Status::GaveUp, sql: sql.to_string(), applied: Vec::new(), findings: Vec::new() };
+        let repair = Repair {
+            status: Status::GaveUp,
+            sql: sql.to_string(),
+            applied: Vec::new(),
+            findings: Vec::new(),
+            doubts: Vec::new(),
+        };
         Self { correction_applied: why, ..Self::new(repair, session_id, user_id) }
     }
 }

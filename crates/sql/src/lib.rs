@@ -46,7 +46,7 @@ pub use dialect::{Classified, Dialect, EngineError, ErrorType, classify};
 pub use finding::{Applicability, Edit, Finding, Fix, Severity, Span};
 pub use policy::{Comments, Policy};
 pub use query::{Comment, Failure, Query};
-pub use repair::{Applied, Judge, Repair, Request, Status, repair};
+pub use repair::{Applied, Judge, MeaningClaim, Repair, Request, Status, repair};
 pub use review::{
     Approved, Context, Extracted, JoinKey, Refused, Review, Shape, Stated, Verdict, review, review_refused,
 };

@@ -63,8 +63,20 @@ pub struct Query {
 }
 
 impl Query {
-    /// Finds the SQL in the text and parses it.
+    /// Parses the text as it is; extracts the SQL from it only where it does not parse.
     pub fn read(text: &str, dialect: &Dialect, policy: &Policy) -> Query {
+        Self::read_as(text, dialect, policy, false)
+    }
+
+    /// Parses a text that parses as it is, but whose names do not resolve, in the form that it had before characters were lost:
+    /// with the clauses that a comment swallowed, or with plain quotes. `None` where no such form parses.
+    pub(crate) fn read_restored(text: &str, dialect: &Dialect, policy: &Policy) -> Option<Query> {
+        salvage::may_be_damaged(text)
+            .then(|| Self::read_as(text, dialect, policy, true))
+            .filter(|query| query.failure.is_none() && query.steps.iter().any(|s| s.code != "trailing-semicolon"))
+    }
+
+    fn read_as(text: &str, dialect: &Dialect, policy: &Policy, restores: bool) -> Query {
         let mut query = Query {
             source: text.to_string(),
             sql: String::new(),
@@ -91,8 +103,10 @@ impl Query {
         let parses = |sql: &str| parse(sql, dialect, policy).is_ok();
         let parsed = match parse(text, dialect, policy) {
             Ok(parsed) => {
-                query.steps = salvage::swallowed_clauses(text, &parses);
-                if query.steps.is_empty() {
+                if restores {
+                    query.steps = salvage::swallowed_clauses(text, &parses);
+                }
+                if restores && query.steps.is_empty() {
                     query.steps = salvage::typographic_quotes(text, &parses);
                 }
                 if query.steps.is_empty() {

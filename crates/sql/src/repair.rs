@@ -38,6 +38,16 @@ pub enum Status {
     Refused,
 }
 
+/// Whether a repaired query probably asks what its author meant. That its names resolve is proved; this is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MeaningClaim {
+    /// The fixes left the meaning alone, the database returns rows, and no warning is left.
+    Likely,
+    /// Something speaks against it: the doubts say what.
+    Doubtful,
+}
+
 /// A fix that was applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Applied {
@@ -61,6 +71,20 @@ pub struct Repair {
     pub applied: Vec<Applied>,
     /// What is still to say about it.
     pub findings: Vec<Finding>,
+    /// What speaks against the meaning of what was changed; nothing for a query that was not changed.
+    pub doubts: Vec<String>,
+}
+
+impl Repair {
+    /// Returns what is claimed of the meaning; `None` where nothing was changed.
+    pub fn meaning(&self) -> Option<MeaningClaim> {
+        match self.status {
+            Status::Mended if self.doubts.is_empty() => Some(MeaningClaim::Likely),
+            Status::Mended => Some(MeaningClaim::Doubtful),
+            Status::GaveUp if !self.applied.is_empty() => Some(MeaningClaim::Doubtful),
+            Status::Untouched | Status::GaveUp | Status::Refused => None,
+        }
+    }
 }
 
 /// A database that is asked about harmless queries while one is mended.

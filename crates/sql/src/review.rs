@@ -15,6 +15,7 @@ use crate::query::{Failure, Query, line_column};
 use crate::rules::names::unknown_function;
 use crate::rules::value::text_of;
 use crate::rules::{RULES, Subject};
+use crate::salvage::has_typographic_quotes;
 use crate::schema::Schema;
 use crate::scope::{self, Facts, TableMeaning};
 
@@ -201,6 +202,14 @@ impl Review {
         self.ready.is_some() && !self.findings.iter().any(|f| f.severity == Severity::Error)
     }
 
+    /// Whether the text parses and every name in it resolves.
+    fn resolves(&self) -> bool {
+        let is_unresolved = |f: &Finding| {
+            f.severity == Severity::Error && crate::rules::Rule::named(f.code).is_some_and(|rule| rule.group == "names")
+        };
+        !self.tokens.is_empty() && !self.findings.iter().any(is_unresolved)
+    }
+
     /// Permission to run the query, with salvage and comments already taken care of. It says that the query is
     /// harmless, not that it will run: see [`Review::is_clean`].
     pub fn approve(&self) -> Result<Approved, Refused> {
@@ -251,8 +260,20 @@ pub fn review_refused(text: &str, context: &Context<'_>, refusal: Option<&Classi
     }
 }
 
+/// Reviews the text as it is. Only where its names do not resolve is it also reviewed with its lost characters restored, and
+/// that form is taken if all its names resolve: a query that parses and resolves is never changed.
 fn review_here(text: &str, context: &Context<'_>, refusal: Option<&Classified>) -> Review {
-    let query = Query::read(text, context.dialect, context.policy);
+    let review = review_query(Query::read(text, context.dialect, context.policy), context, refusal);
+    // Without a schema any name resolves; a typographic quote behind `=` is then evidence enough.
+    if review.resolves() && (context.schema.is_some() || !has_typographic_quotes(text)) {
+        return review;
+    }
+    let restored = Query::read_restored(text, context.dialect, context.policy);
+    let restored = restored.map(|query| review_query(query, context, refusal));
+    restored.filter(Review::resolves).unwrap_or(review)
+}
+
+fn review_query(query: Query, context: &Context<'_>, refusal: Option<&Classified>) -> Review {
     let facts = match query.statements.as_slice() {
         [statement] => scope::resolve(statement, context.schema, context.dialect),
         _ => Facts::default(),

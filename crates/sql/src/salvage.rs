@@ -14,7 +14,8 @@ use crate::finding::{Edit, Span};
 use self::lost::{mend_apostrophes, unflatten_comments};
 use self::prose::cut_prose;
 pub(crate) use self::prose::{begins_a_statement, mentions_sql};
-use self::signs::{foreign_comments, has_typographic_quotes, plain_signs};
+pub(crate) use self::signs::has_typographic_quotes;
+use self::signs::{foreign_comments, plain_signs};
 use self::wrapping::{open_fence, starts_like_sql, unescape, unwrap_json};
 
 /// One thing that was done to get at the SQL.
@@ -46,10 +47,20 @@ pub(crate) fn trailing_semicolon(text: &str) -> Option<Step> {
     (kept.len() < trimmed.len()).then(|| Step { code: "trailing-semicolon", edits: vec![cut(kept.len(), text.len())] })
 }
 
-/// A query on one line whose comment runs to its end: line ends were lost, and the comment has swallowed the clauses
-/// behind it. It parses all the same, so this is looked for even then.
+/// Whether a text that parses may have lost line ends or plain quotes. Cheap: most texts have neither sign.
+pub(crate) fn may_be_damaged(text: &str) -> bool {
+    is_one_line_with_comment(text) || has_typographic_quotes(text)
+}
+
+fn is_one_line_with_comment(text: &str) -> bool {
+    text.contains("--") && !text.trim().contains('\n') && starts_like_sql(text)
+}
+
+/// Restores the clauses that a comment swallowed when the line ends of a query were lost.
+///
+/// The text parses either way, so this is evidence of nothing by itself: `review` asks for it only where names do not resolve.
 pub(crate) fn swallowed_clauses(text: &str, parses: &dyn Fn(&str) -> bool) -> Vec<Step> {
-    if text.trim().contains('\n') || !text.contains("--") || !starts_like_sql(text) {
+    if !is_one_line_with_comment(text) {
         return Vec::new();
     }
     let mut draft = Draft { text, start: 0, end: text.len(), steps: Vec::new() };
@@ -57,7 +68,7 @@ pub(crate) fn swallowed_clauses(text: &str, parses: &dyn Fn(&str) -> bool) -> Ve
     draft.steps
 }
 
-/// Typographic quotes and spaces in a query that parses: they are letters of names to it, and were meant as what they look like.
+/// Replaces typographic quotes and spaces in a query that parses with them as letters of names.
 pub(crate) fn typographic_quotes(text: &str, parses: &dyn Fn(&str) -> bool) -> Vec<Step> {
     if !has_typographic_quotes(text) {
         return Vec::new();
@@ -178,7 +189,9 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, sql: &str, codes: &[&str]) {
-        let query = Query::read(text, &SQLITE, &Policy::default());
+        let policy = Policy::default();
+        let restored = Query::read_restored(text, &SQLITE, &policy);
+        let query = restored.unwrap_or_else(|| Query::read(text, &SQLITE, &policy));
         assert_eq!(query.sql.trim(), sql, "{:?}", query.steps);
         let found: Vec<_> = query.steps.iter().map(|s| s.code).collect();
         assert_eq!(found, codes);

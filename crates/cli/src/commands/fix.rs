@@ -18,6 +18,9 @@ use crate::{against, render};
 /// files.
 const MOST_OPEN: usize = 256;
 
+/// Label of a query that was given up, above it on stdout: whoever pipes it on sees it too.
+const BEST_ATTEMPT: &str = "-- best attempt of querymend, given up: nothing proves that it asks what was meant";
+
 /// How a mended query is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -54,6 +57,8 @@ impl From<Apply> for Applicability {
 
 With --db the database judges every attempt (it prepares it, and runs nothing); with --schema only the review does.
 The lines of a batch may also hold \"question\", \"evidence\" and \"error\".
+A mended query says two things: its names resolve (proved), and its meaning is likely or doubtful (judged).
+A query that is given up is printed as far as it came, under a comment that says so.
 Exit codes: 0 nothing was wrong or it is mended, 1 given up or refused, 2 could not be done.
 A batch ends with 0 when every line was looked at, whatever became of it.")]
 pub struct Fix {
@@ -150,6 +155,9 @@ fn write_text(text: &Text, repair: &Repair, context: &Context<'_>, out: &mut Out
             out.write(b"\n")?;
         }
         out.flush()?;
+    } else if repair.status == Status::GaveUp && !repair.applied.is_empty() {
+        out.write(format!("{BEST_ATTEMPT}\n{}\n", repair.sql).as_bytes())?;
+        out.flush()?;
     }
     // What is merely worth knowing about a query that runs would hide what was done to it.
     let least = if succeeded(repair.status) { Severity::Warning } else { Severity::Info };
@@ -197,9 +205,17 @@ fn summary(repair: &Repair) -> String {
         if repair.findings.is_empty() { String::new() } else { format!(": {}", render::count(&repair.findings)) };
     match repair.status {
         Status::Untouched => format!("untouched: nothing keeps it from running{}", left.replacen(": ", "; ", 1)),
-        Status::Mended => format!("mended{fixes}{left}"),
+        Status::Mended => format!("mended{fixes}{left}; names resolved, meaning {}", meaning(repair)),
         Status::GaveUp => format!("given up{fixes}{left}"),
         Status::Refused => format!("refused{left}"),
+    }
+}
+
+/// What is claimed of the meaning, with what speaks against it.
+fn meaning(repair: &Repair) -> String {
+    match repair.doubts.as_slice() {
+        [] => "likely".into(),
+        doubts => format!("doubtful: {}", render::one_line(&doubts.join("; "))),
     }
 }
 

@@ -542,6 +542,7 @@ fn mend(policy: &Policy, text: &str, error: Option<&EngineError>, how: Mends) ->
                 why: "a guess".into(),
             }],
             findings: review(sql, &context).findings,
+            doubts: Vec::new(),
         }),
         Mends::Fails(fate) => Err(hindrance(fate)),
     }

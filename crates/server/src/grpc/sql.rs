@@ -5,7 +5,8 @@ use querymend::direct::Checked;
 use querymend::guard::{State, Stats};
 use querymend_sql::schema::{Table, TableKind};
 use querymend_sql::{
-    Applicability, Applied, Cell, Extracted, Finding, Fix, Rows, Severity, Status as Mending, Verdict, diff::Change,
+    Applicability, Applied, Cell, Extracted, Finding, Fix, MeaningClaim, Rows, Severity, Status as Mending, Verdict,
+    diff::Change,
 };
 
 use super::answer::ending;
@@ -150,6 +151,14 @@ impl From<Corrected> for proto::CorrectResponse {
             user_id: corrected.user_id.unwrap_or_default(),
             confidence: super::answer::confidence(corrected.confidence).into(),
             best_attempt: corrected.best_attempt.unwrap_or_default(),
+            names_resolved: corrected.names_resolved,
+            meaning: match corrected.meaning {
+                None => proto::MeaningClaim::Unspecified,
+                Some(MeaningClaim::Likely) => proto::MeaningClaim::Likely,
+                Some(MeaningClaim::Doubtful) => proto::MeaningClaim::Doubtful,
+            }
+            .into(),
+            doubts: corrected.doubts,
         }
     }
 }

@@ -42,7 +42,7 @@ fn is_unseen(c: char) -> bool {
 /// Quotes and spaces that no engine takes for such: they make a name of what was meant as text, so that this is looked for even
 /// in text that parses.
 /// A name that is given with AS may have them, and runs.
-pub(super) fn has_typographic_quotes(text: &str) -> bool {
+pub(crate) fn has_typographic_quotes(text: &str) -> bool {
     let compared = |at: usize| {
         let before = text[..at].trim_end();
         let word = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");

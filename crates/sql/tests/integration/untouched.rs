@@ -438,3 +438,92 @@ fn what_is_not_at_fault_stays_in_queries_of_real_models() {
         assert!(fixes > 100 && followed > 50, "{fixes} fixes, {followed} repairs");
     }
 }
+
+/// Decorations that a valid query keeps: `{}` is the query, on one line where a comment follows it.
+const DECORATIONS: [&str; 7] = [
+    "{} -- AND 1 = 0",
+    "{} -- all of them WHERE price > 10 GROUP BY name",
+    "-- SELECT nothing FROM nowhere\n{}",
+    "/* the query is: SELECT 1; */ {}",
+    "{}\n-- Hope this helps! Here is the query you asked for: SELECT 2",
+    "{};",
+    "  {}\n\n",
+];
+
+/// Literals that look like prose, fences, JSON, escapes or comments.
+const LITERALS: [&str; 6] = [
+    "here is the query: SELECT 1",
+    "```sql",
+    "a -- b FROM c",
+    "{\"sql\": \"SELECT 1\"}",
+    "first\\_name ‘quoted’ “text”",
+    "Sure! Note that it''s # not // a /* comment */",
+];
+
+/// Checks that a valid query is reviewed and repaired as the very tokens that were given.
+#[track_caller]
+fn check_verbatim(sql: &str, context: &Context<'_>) -> Result<(), String> {
+    let found = review(sql, context);
+    let approved = found.approve().map_err(|refused| format!("{sql}: {refused}"))?;
+    if normalise(approved.sql(), context.dialect) != normalise(sql.trim(), context.dialect) {
+        return Err(format!("{sql}\n  would run as {}", approved.sql()));
+    }
+    let request = Request { text: sql, context: *context, question: None, apply: Applicability::Likely, error: None };
+    let repaired = repair(&request, None);
+    (repaired.sql == sql).then_some(()).ok_or_else(|| format!("{sql}\n  was repaired to {}", repaired.sql))
+}
+
+/// Returns the query under every decoration, and with literals that look like something else.
+fn decorated(sql: &str) -> Vec<String> {
+    let sql = sql.trim().trim_end_matches(';');
+    let one_line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain = if sql.contains("--") || sql.contains('\'') { sql.to_string() } else { one_line };
+    let mut out: Vec<String> = DECORATIONS.iter().map(|d| d.replace("{}", &plain)).collect();
+    out.extend(LITERALS.iter().map(|text| format!("SELECT * FROM ({plain}\n) AS given WHERE '{text}' <> ''")));
+    out
+}
+
+#[test]
+fn valid_queries_run_verbatim_under_decorations() {
+    let policy = Policy::default();
+    let (mut checked, mut wrong) = (0, Vec::new());
+    let mut hold = |sql: &str, context: &Context<'_>| {
+        let is_valid = |text: &str| {
+            let found = review(text, context);
+            found.is_clean()
+                && !found.findings.iter().any(|f| Rule::named(f.code).is_some_and(|r| r.group == "artefact"))
+        };
+        if !is_valid(sql) {
+            return;
+        }
+        for text in decorated(sql) {
+            // A query with two columns of one name, for example, cannot stand in parentheses.
+            if text.starts_with("SELECT * FROM (") && !review(&text, context).is_clean() {
+                continue;
+            }
+            checked += 1;
+            wrong.extend(check_verbatim(&text, context).err());
+        }
+    };
+    for (dialect, sql) in examples() {
+        let ddl = include_str!("../pages/shop.sql").replace('"', &dialect.quote.to_string());
+        let schema = Schema::from_ddl(&ddl, dialect).unwrap();
+        let context = Context { schema: Some(&schema), dialect, policy: &policy, question: None };
+        hold(sql, &context);
+    }
+    if let Some(data) = data() {
+        let mut schemas: HashMap<String, Schema> = HashMap::new();
+        let lines = std::fs::read_to_string(data.join("predictions/controls_correct.jsonl")).unwrap();
+        for line in lines.lines().step_by(if is_full() { 1 } else { 10 }) {
+            let row: serde_json::Value = serde_json::from_str(line).unwrap();
+            let db = row["db"].as_str().unwrap();
+            let schema = &*schemas.entry(db.to_string()).or_insert_with(|| stored_schema(&data.join(db)));
+            let context = Context { schema: Some(schema), dialect: &dialect::SQLITE, policy: &policy, question: None };
+            hold(row["pred"].as_str().unwrap(), &context);
+        }
+    }
+    eprintln!("{checked} decorated queries");
+    let shown: Vec<&str> = wrong.iter().map(String::as_str).take(5).collect();
+    assert!(wrong.is_empty(), "{} of {checked} are changed:\n{}", wrong.len(), shown.join("\n"));
+    assert!(checked > 500, "{checked}");
+}

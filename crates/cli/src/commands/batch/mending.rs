@@ -1,6 +1,7 @@
 //! `fix --batch`: every line mended, where it can be.
 
-use querymend_sql::{Applicability, Applied, Status};
+use querymend::correct::succeeded;
+use querymend_sql::{Applicability, Applied, MeaningClaim, Status};
 use serde::{Deserialize, Serialize};
 
 use super::job::{Answer, Asked, Found, Job};
@@ -30,6 +31,10 @@ struct Body {
     sql: String,
     fixes: Vec<Applied>,
     findings: Vec<Found>,
+    names_resolved: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meaning: Option<MeaningClaim>,
+    doubts: Vec<String>,
     trace_id: String,
 }
 
@@ -62,6 +67,9 @@ impl Job for Mending {
             Status::Refused => "refused",
         };
         let body = Body {
+            names_resolved: succeeded(repair.status),
+            meaning: repair.meaning(),
+            doubts: repair.doubts,
             status: repair.status,
             sql: repair.sql,
             fixes: repair.applied,
@@ -78,6 +86,9 @@ impl Job for Mending {
             sql: sql.to_string(),
             fixes: Vec::new(),
             findings: Vec::new(),
+            names_resolved: false,
+            meaning: None,
+            doubts: Vec::new(),
             trace_id: trace_id(),
         }
     }

@@ -12,6 +12,9 @@ use crate::scope::{Item, Meaning, Reference, SourceId, place};
 /// More than this many ways are no help.
 const MOST_FIXES: usize = 6;
 
+/// Least likeness of two names of columns that is evidence by itself.
+const MIN_SPELLING: f64 = 0.75;
+
 /// A way to mend a reference, and how good it looks; lower is better.
 pub(super) struct Way {
     pub fix: Fix,
@@ -193,7 +196,7 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
             // One letter is a slip, whatever the column is compared with, unless that is of the same table; what some table
             // has is no slip.
             let slip =
-                like >= 0.7 && column.len() > 3 && is_slip(&name.to_lowercase(), &column.to_lowercase()) && !known;
+                like >= 0.65 && column.len() > 3 && is_slip(&name.to_lowercase(), &column.to_lowercase()) && !known;
             let misfit = if slip && misfit < 12 { 0 } else { misfit };
             let owned = owner_in(name, column, source, subject);
             let backed = partner.is_some() && mend::misfit(subject, partner, source, column) == 0;
@@ -208,8 +211,11 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
                     l if l >= 0.75 => 11 - 2 * asked,
                     l => 26 - (l * 10.0) as usize - 4 * asked,
                 };
+            // Half of the letters are no evidence: something else must speak for the column.
+            let has_evidence = like >= MIN_SPELLING || slip || is_key || backed || asked > 0 || owned == Owned::Here;
             let applicability = match owned {
                 Owned::Elsewhere | Owned::Otherwise => Applicability::Suggested,
+                _ if !has_evidence => Applicability::Suggested,
                 Owned::Unsaid | Owned::Here if like >= 0.85 => Applicability::Safe,
                 Owned::Unsaid | Owned::Here | Owned::Unknown => Applicability::Likely,
             };

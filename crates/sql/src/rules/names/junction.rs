@@ -40,6 +40,10 @@ pub(super) fn fixes(unknown: SourceId, subject: &Subject<'_>, schema: &Schema) -
     let candidates = if tables.len() == 1 && candidates.len() > 1 { Vec::new() } else { candidates };
     let mut out: Vec<Fix> =
         candidates.into_iter().filter_map(|t| replaced(unknown, t, &ties, subject, schema)).collect();
+    // One neighbour is no evidence: any table that hangs on it may have been meant, also one that is not in this database.
+    if tables.len() == 1 {
+        out.iter_mut().for_each(|fix| fix.applicability = Applicability::Suggested);
+    }
     if let [a, b] = neighbours.as_slice() {
         out.extend(direct(unknown, (*a, *b), &ties, subject, schema));
     }

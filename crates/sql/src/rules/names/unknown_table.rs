@@ -3,7 +3,7 @@
 use crate::dialect::DoubleQuotes;
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
 use crate::mend;
-use crate::near::{is_nearly, likeness, nearest};
+use crate::near::{is_nearly, is_slip, likeness, nearest};
 use crate::rules::names::self_join::pointed_at;
 use crate::rules::names::{junction, junction_inside, meant, named_query};
 use crate::rules::safety::protected_table;
@@ -105,11 +105,10 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
         .collect();
     let block = source.map(|s| facts.sources[s].block);
     let pointed = block.and_then(|block| pointed_at(called, block, subject)).map(|pointed| pointed.table);
-    let mut ways: Vec<(usize, usize, &Table)> = schema
+    let mut ways: Vec<Candidate<'_>> = schema
         .tables()
         .iter()
         .filter_map(|t| {
-            let like = likeness(name, &t.name);
             // `id` is what models call a key that they do not know.
             let key = |a: &str| {
                 let [key] = t.primary_key.as_slice() else { return false };
@@ -117,29 +116,33 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
             };
             let has = |a: &str| t.columns.iter().any(|c| is_nearly(a, &c.name, 0.98));
             let missing = asked.iter().filter(|a| !has(a) && !key(a)).count();
-            let by_name = match like {
-                l if l >= 0.98 => 0,
-                l if l >= 0.85 => 2,
-                l if l >= 0.75 => 4,
-                _ if pointed.is_some_and(|table| std::ptr::eq(table, t)) => 1,
-                _ if !asked.is_empty() && missing == 0 => 6,
-                _ => return None,
-            };
-            let asked = usize::from(by_name > 0 && mend::asked_for(subject, &t.name));
+            // A column that is misspelt as well does not speak against a table.
+            let near = |a: &str| t.columns.iter().any(|c| is_nearly(a, &c.name, 0.75) || is_slip(a, &c.name));
+            let lacking = asked.iter().filter(|a| !near(a) && !key(a)).count();
+            let is_pointed_at = pointed.is_some_and(|table| std::ptr::eq(table, t));
+            let evidence = Evidence::of(name, t, is_pointed_at, subject);
+            let evidence = evidence.or((!asked.is_empty() && missing == 0).then_some(Evidence::Columns))?;
+            let asked = usize::from(evidence.doubt() > 0 && mend::asked_for(subject, &t.name));
             // A key of the query that is compared with it says which table it is.
-            let pointed = pointed.map_or(0, |table| if std::ptr::eq(table, t) { 0 } else { 9 });
-            Some((by_name + 2 * missing - asked + pointed, missing, t))
+            let rival = if pointed.is_some() && !is_pointed_at { 9 } else { 0 };
+            Some(Candidate {
+                table: t,
+                evidence,
+                missing,
+                lacking,
+                doubt: evidence.doubt() + 2 * missing - asked + rival,
+            })
         })
         .collect();
-    ways.sort_by_key(|(doubt, ..)| *doubt);
-    let clear = matches!(ways.as_slice(), [(doubt, ..)] if *doubt <= 2)
-        || matches!(ways.as_slice(), [(0, ..), (second, ..), ..] if *second > 2);
+    ways.sort_by_key(|way| way.doubt);
+    let clear = matches!(ways.as_slice(), [only] if only.doubt <= 2)
+        || matches!(ways.as_slice(), [first, second, ..] if first.doubt == 0 && second.doubt > 2);
     // A table between two others is known by them, unless its very name says which it is.
-    let known_by_name = matches!(ways.as_slice(), [(0 | 1, ..), ..]);
+    let known_by_name = ways.first().is_some_and(|way| way.doubt <= 1);
     let clear = clear && (known_by_name || between.is_empty());
     let dialect = subject.context.dialect;
-    let ways = ways.into_iter().take(4).enumerate().map(|(n, (doubt, missing, t))| {
-        let right = dialect.quoted(&t.name);
+    let ways = ways.into_iter().take(4).enumerate().map(|(n, way)| {
+        let right = dialect.quoted(&way.table.name);
         let mut edits = vec![Edit { span: subject.query.span(table.place), text: right.clone() }];
         // Without an alias the columns are qualified with the wrong name too.
         if called.eq_ignore_ascii_case(name) {
@@ -149,15 +152,83 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
         }
         edits.sort_by_key(|e| (e.span.start, e.span.end));
         edits.dedup();
-        let applicability = match (clear && n == 0, missing > 0 && doubt > 2 * missing) {
-            (true, _) => Applicability::Safe,
-            (false, false) => Applicability::Likely,
+        let applicability = match way.evidence {
+            Evidence::Columns => Applicability::Suggested,
             // A name that is merely like it, of a table that lacks what is asked, is a guess.
-            (false, true) => Applicability::Suggested,
+            _ if way.lacking > 0 && way.doubt > 2 * way.missing => Applicability::Suggested,
+            Evidence::SameName | Evidence::Spelling(_) if clear && n == 0 => Applicability::Safe,
+            _ => Applicability::Likely,
         };
-        Fix { edits, applicability, why: format!("`{}` is the table nearest to `{name}`", t.name), tied: false }
+        Fix { edits, applicability, why: way.evidence.reason(name, &way.table.name), tied: false }
     });
     if known_by_name { ways.chain(between).collect() } else { between.iter().cloned().chain(ways).collect() }
+}
+
+/// A table that may have been meant.
+struct Candidate<'s> {
+    table: &'s Table,
+    evidence: Evidence,
+    /// How many columns that are asked of the unknown table it lacks.
+    missing: usize,
+    /// How many of these it has not even under a similar name.
+    lacking: usize,
+    /// Lower is better.
+    doubt: usize,
+}
+
+/// What speaks for a table in the place of an unknown one.
+#[derive(Clone, Copy, PartialEq)]
+enum Evidence {
+    /// The same name but for case, underscores, plural or what stands before it.
+    SameName,
+    /// A similar name, with its doubt.
+    Spelling(usize),
+    /// A foreign key of the query refers to it.
+    ForeignKey,
+    /// The question names it.
+    Question,
+    /// It has the columns that are asked. Any table may, so this is a suggestion and no evidence.
+    Columns,
+}
+
+impl Evidence {
+    fn of(name: &str, table: &Table, is_pointed_at: bool, subject: &Subject<'_>) -> Option<Self> {
+        match likeness(name, &table.name) {
+            l if l >= 0.98 => Some(Self::SameName),
+            l if l >= 0.85 => Some(Self::Spelling(2)),
+            l if l >= 0.75 => Some(Self::Spelling(4)),
+            _ if is_pointed_at => Some(Self::ForeignKey),
+            // Who uses a table elsewhere in the query knows its name, and would not call it otherwise here.
+            _ if mend::asked_for(subject, &table.name) && !is_used(table, subject) => Some(Self::Question),
+            _ => None,
+        }
+    }
+
+    fn doubt(self) -> usize {
+        match self {
+            Self::SameName => 0,
+            Self::ForeignKey => 1,
+            Self::Spelling(doubt) => doubt,
+            Self::Question => 5,
+            Self::Columns => 6,
+        }
+    }
+
+    fn reason(self, name: &str, table: &str) -> String {
+        match self {
+            Self::SameName => format!("`{table}` is `{name}` in another spelling"),
+            Self::Spelling(_) => format!("`{table}` is spelled like `{name}`"),
+            Self::ForeignKey => format!("a key of the query refers to `{table}`"),
+            Self::Question => format!("the question names `{table}`"),
+            Self::Columns => {
+                format!("`{table}` has the columns that are asked of `{name}`, which is no evidence that it is meant")
+            }
+        }
+    }
+}
+
+fn is_used(table: &Table, subject: &Subject<'_>) -> bool {
+    subject.facts.sources.iter().any(|source| source.table().is_some_and(|used| std::ptr::eq(used, table)))
 }
 
 /// Nothing is asked of the unknown table; all columns are those of one that is not in FROM, which is then what it stands for.
