@@ -6,7 +6,7 @@ use querymend_testing::scaled;
 
 use super::*;
 use crate::example::Standing;
-use crate::vectors::{Centres, INDEXED_FROM};
+use crate::vectors::{Centres, indexed_from};
 
 /// Vectors by the letters of a text: quick to make, of any length.
 struct Letters(&'static str, usize);
@@ -229,7 +229,7 @@ async fn f06_a_large_file_keeps_its_index_and_all_rows() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("examples.db");
     let embedder: Arc<dyn Embedder> = Arc::new(Letters("letters", 32));
-    let count = INDEXED_FROM + 500;
+    let count = indexed_from() + 500;
     let many: Vec<Example> =
         (0..count).map(|at| example(&format!("Question {at} about {}", at * 7919 % 10_007))).collect();
     let built = |store: &FileStore| {
