@@ -10,11 +10,16 @@ slot is free; downloads and servers run beside the compiler. The output of a job
 target/test-logs; a table at the end has the time of every job. Where CI is set, a missing server is a failure, except those that this
 machine may be unable to run (OPTIONAL).
 
+Three jobs always give the same result for the same files: the checks of the page, the documentation, and the instruction counts. They
+are left out while these files are what they were when the job last passed (target/passed has a hash of them), except with --full or
+where CI is set.
+
 Environment: QUERYMEND_TEST_ENGINES (databases, with commas between them), QUERYMEND_FETCH_TIMEOUT (seconds that a download may take),
 QUERYMEND_TEST_SLOWDOWN (least factor by which timeouts are scaled).
 """
 import argparse
 import fcntl
+import hashlib
 import json
 import os
 import queue
@@ -31,6 +36,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 LOGS = TARGET / "test-logs"
+#: For each job with a fingerprint: that of the files it last passed with.
+PASSED = TARGET / "passed"
 #: Jobs that run at once: one more than a small machine has processors, since tests of servers wait half of the time.
 SLOTS = 3
 #: Seconds that `calibrate` takes on a quiet machine with two cores.
@@ -56,7 +63,18 @@ ALONE = ["restart"]
 #: The compiler waits for these; other downloads start after them.
 BEFORE_BUILD = ["crates", "page"]
 #: Crates in the order of their tests: pure ones first, so that simple mistakes show up early, then those that take longest.
-ORDER = ["testing", "sql", "net", "eval", "core", "engine", "cli", "memory", "server", "model"]
+ORDER = ["testing", "sql", "net", "eval", "core", "engine", "cli", "model", "memory", "server"]
+#: Everything that the checks of the page read, apart from Node.js itself. Of the packages, npm's own list is enough.
+PAGE_FILES = ["web", "web/node_modules/.package-lock.json", "scripts/page_tests.sh", "scripts/node.sh", "scripts/servers.sh"]
+#: Everything that documentation and its examples are compiled from.
+DOCUMENTED_FILES = [
+    "Cargo.toml", "Cargo.lock", ".cargo", "clippy.toml", "rust-toolchain.toml", "crates", "models", "docs", "README.md", "web/dist",
+    "scripts/rustdoc.sh",
+]
+#: Everything that the instruction counts depend on beside the program.
+COUNTED_FILES = ["scripts/instructions.py", "crates/cli/benches", "crates/sql/tests/pages/shop.sql"]
+#: Folders that are no input of any job, unless they are named.
+GENERATED = {"node_modules", "dist", "shots", "target", "__pycache__"}
 
 
 def work(_):
@@ -75,18 +93,69 @@ def calibrate():
         return max(1.0, (time.monotonic() - begun) / REFERENCE_SECONDS)
 
 
+def files_below(path):
+    """Returns a file, or all files below a folder in a fixed order, without generated ones."""
+    if not path.is_dir():
+        return [path] if path.exists() else []
+    found = []
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(set(folders) - GENERATED)
+        found += [Path(folder, name) for name in sorted(names)]
+    return found
+
+
+def fingerprint(paths, versions):
+    """Returns a function that hashes files by name and content, what commands print about versions, and this script."""
+    def compute():
+        digest = hashlib.blake2b(digest_size=32)
+        for path in [Path(__file__).resolve(), *(file for path in paths for file in files_below(ROOT / path))]:
+            try:
+                content = hashlib.blake2b(path.read_bytes()).hexdigest()
+            except OSError as error:  # a temporary file that is gone by now, or a broken link
+                content = str(error)
+            digest.update(f"{os.path.relpath(path, ROOT)}\0{content}\n".encode())
+        for command in versions:
+            ran = subprocess.run(command, cwd=ROOT, capture_output=True, check=True) if shutil.which(command[0]) else None
+            digest.update(ran.stdout if ran else b"missing")
+        for name in sorted(name for name in os.environ if name.startswith(("RUST", "CARGO", "NODE_"))):
+            if name not in ("RUST_TEST_THREADS", "CARGO_TARGET_DIR"):
+                digest.update(f"{name}={os.environ[name]}\n".encode())
+        return digest.hexdigest()
+    return compute
+
+
 class Job:
     """One command. It starts when the jobs that it `needs` succeeded and those that it comes `after` ended.
 
     A job that is `optional` may fail; a job that needs it runs nevertheless, unless it is `strict`. `slots` is how many of SLOTS it
-    takes. `on_success` is called with its standard output.
+    takes. `on_success` is called with its standard output. A job with a `fingerprint`, a function, is left out while that returns what
+    it returned when the job last passed.
     """
 
-    def __init__(self, name, command, needs=(), after=(), slots=1, cwd=ROOT, optional=False, strict=False, on_success=None, env=None):
+    def __init__(
+        self, name, command, needs=(), after=(), slots=1, cwd=ROOT, optional=False, strict=False, on_success=None, env=None, fingerprint=None
+    ):
         self.name, self.command, self.needs, self.after = name, command, list(needs), list(after)
         self.slots, self.cwd, self.optional, self.strict, self.on_success, self.env = slots, cwd, optional, strict, on_success, env or {}
         self.state, self.seconds, self.cpu_seconds, self.process = "waiting", 0.0, 0.0, None
         self.log = LOGS / f"{re.sub('[^a-z0-9_]+', '-', name)}.log"
+        self.fingerprint, self.is_unchanged = fingerprint, False
+
+    def run_if_changed(self, timeout):
+        """Runs the command as `run` does, unless it passed with the same files before."""
+        if not self.fingerprint:
+            return self.run(timeout)
+        # Of the files as they are now: whoever changes one while the job runs gets another run.
+        inputs, passed = self.fingerprint(), PASSED / self.log.stem
+        self.is_unchanged = passed.exists() and passed.read_text() == inputs
+        if self.is_unchanged:
+            return True, ""
+        passed.unlink(missing_ok=True)
+        succeeded, printed = self.run(timeout)
+        if succeeded:
+            PASSED.mkdir(exist_ok=True)
+            passed.write_text(inputs)
+        return succeeded, printed
 
     def run(self, timeout):
         """Runs the command to its end; returns whether it succeeded, and what it printed if `on_success` wants that."""
@@ -186,7 +255,7 @@ class Graph:
         """Runs a job in a thread of its own, and hands the outcome to the loop."""
         succeeded, printed, error = False, "", None
         try:
-            succeeded, printed = job.run(self.timeout)
+            succeeded, printed = job.run_if_changed(self.timeout)
         except Exception as raised:  # a job that cannot be started has failed
             error = raised
         finally:
@@ -199,7 +268,8 @@ class Graph:
             except Exception as raised:  # its output is not what was expected
                 succeeded, error = False, raised
         job.state = "ok" if succeeded else "failed"
-        print(f"== {job.name}: {job.state} in {job.seconds:.1f} s (at {time.monotonic() - self.begun:.0f} s)", flush=True)
+        outcome = "unchanged since it passed" if job.is_unchanged else f"{job.state} in {job.seconds:.1f} s"
+        print(f"== {job.name}: {outcome} (at {time.monotonic() - self.begun:.0f} s)", flush=True)
         if succeeded:
             for line in job.output().splitlines():
                 if re.match(r"test result: |ℹ (pass|fail|cancelled) ", line):
@@ -286,7 +356,7 @@ def lint_environment():
     }
 
 
-def add_tests(graph, crates, servers, tools, runs_everything):
+def add_tests(graph, crates, servers, tools, runs_everything, is_repeated):
     """Returns a function that adds a job for each test binary that cargo says it built, and for what else needs the build."""
     def add(text):
         artifacts = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
@@ -311,17 +381,24 @@ def add_tests(graph, crates, servers, tools, runs_everything):
         for crate, kind, binary in binaries:
             if crate.name not in crates:
                 continue
+            if runs_everything and "documentation" not in graph.jobs and ORDER.index(crate.name) > ORDER.index("core"):
+                add_checks(graph, program, is_repeated)
             needs = [servers[name] for name in SERVERS.get(crate.name, ()) if name in servers]
             needs += [tools[name] for name in TOOLS.get(crate.name, ())]
             if kind == "unit" and crate.name != "engine":
                 needs = []
             before.append(graph.add(f"{crate.name} {kind}", [binary], ["tests built", *needs], before if kind in ALONE else (), cwd=crate))
-        if runs_everything:
-            count = "python3 scripts/instructions.py --profile debug || [ $? = 3 ]"
-            graph.add("instructions", ["bash", "-c", count], ["tests built", "fetch valgrind"])
-            document = ["cargo", "test", "--workspace", "--doc", "--locked", "--no-fail-fast"]
-            graph.add("documentation", document, ["tests built"], env=lint_environment())
     return add
+
+
+def add_checks(graph, program, is_repeated):
+    """Adds the instruction counts and the documentation: after the pure tests, and early enough not to be what the run ends with."""
+    count = "python3 scripts/instructions.py --profile debug || [ $? = 3 ]"
+    counted = fingerprint([program, *COUNTED_FILES], [["valgrind", "--version"]])
+    graph.add("instructions", ["bash", "-c", count], ["tests built", "fetch valgrind"], fingerprint=None if is_repeated else counted)
+    document = ["cargo", "test", "--workspace", "--doc", "--locked", "--no-fail-fast"]
+    documented = fingerprint(DOCUMENTED_FILES, [["rustc", "-vV"]])
+    graph.add("documentation", document, ["tests built"], env=lint_environment(), fingerprint=None if is_repeated else documented)
 
 
 def summarize(graph):
@@ -329,7 +406,8 @@ def summarize(graph):
     jobs = graph.jobs.values()
     passed = sum(int(count) for job in jobs for count in re.findall(r"^(?:test result: .* |ℹ pass )(\d+)(?: passed|$)", job.output(), re.M))
     failed = [job for job in jobs if job.state != "ok" and not job.optional]
-    rows = "".join(f"| {job.name} | {job.seconds:.1f} | {job.cpu_seconds:.1f} | {job.state} |\n" for job in jobs)
+    outcome = lambda job: "unchanged" if job.is_unchanged else job.state
+    rows = "".join(f"| {job.name} | {job.seconds:.1f} | {job.cpu_seconds:.1f} | {outcome(job)} |\n" for job in jobs)
     total = f"| wall clock | {time.monotonic() - graph.begun:.1f} | {sum(job.cpu_seconds for job in jobs):.1f} | |\n"
     table = f"| job | seconds | CPU seconds | |\n|---|---:|---:|---|\n{rows}{total}"
     (LOGS / "times.md").write_text(table)
@@ -338,6 +416,8 @@ def summarize(graph):
         if job.optional and job.state != "ok":
             errors = re.findall(r"^error: .*", job.output(), re.M)
             print(f"skipped: {job.name}: {'; '.join(errors) or job.state}")
+        if job.is_unchanged:
+            print(f"unchanged since it passed: {job.name}")
     print(f"{passed} passed, {len(failed)} failed" + "".join(f"\nfailed: {job.name}" for job in failed))
     return 1 if failed else 0
 
@@ -378,6 +458,7 @@ def main():
     print(f"slowdown {slowdown:.1f} (1: a quiet machine with two cores)", flush=True)
 
     runs_everything = args.crates is None
+    is_repeated = is_full or "CI" in os.environ
     graph = Graph(FULL_JOB_TIMEOUT if is_full else JOB_TIMEOUT)
     fetch_timeout = os.environ.get("QUERYMEND_FETCH_TIMEOUT", "900")
     graph.add("crates", ["timeout", "--kill-after=10", fetch_timeout, "cargo", "fetch", "--locked"], slots=0)
@@ -387,11 +468,12 @@ def main():
     graph.add("format", ["cargo", "fmt", "--all", "--check"], after=BEFORE_BUILD, slots=0)
     graph.add("licences", ["python3", str(ROOT / "scripts/supply_chain.py")], ["crates"], slots=0)
     servers, tools = add_servers(graph, crates), add_tools(graph, crates)
-    graph.jobs["tests built"].on_success = add_tests(graph, crates, servers, tools, runs_everything)
+    graph.jobs["tests built"].on_success = add_tests(graph, crates, servers, tools, runs_everything, is_repeated)
     if runs_everything:
         graph.add("fetch valgrind", ["python3", str(ROOT / "scripts/instructions.py"), "--fetch"], after=BEFORE_BUILD, slots=0, optional=True)
         graph.add("fetch browser", script("page_tests", "fetch"), after=BEFORE_BUILD, slots=0, optional="CI" not in os.environ)
-        graph.add("page check", script("page_tests", "check"), ["page"], BEFORE_BUILD, slots=0)
+        checked = None if is_repeated else fingerprint(PAGE_FILES, [["node", "--version"]])
+        graph.add("page check", script("page_tests", "check"), ["page"], BEFORE_BUILD, slots=0, fingerprint=checked)
     code = 130
     try:
         graph.run()
