@@ -9,7 +9,6 @@ import { fullTest, test } from "./suite.mjs";
 import { analysisTimeout, waitUntil } from "./timing.mjs";
 
 const median = "What is the median price of a product?";
-const escaping = "Which product can escape?";
 const endless = "Which product never ends?";
 const broken = "Which product is broken?";
 const cut = "How many items are there in all orders?";
@@ -17,7 +16,7 @@ const program = /Python program with pandas/;
 // SQLite has no such function, and no rule can put it right.
 const hopeless = "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY price) FROM products";
 
-// Whatever the program tries, it finds rows and nothing else. It tells what it found, so that the test sees that it ran to its end.
+// Tries every way out of the worker and prints those that are open, so that the test sees that it ran to its end.
 const escape = `
 import sys, gc
 found = []
@@ -47,7 +46,7 @@ try:
     found.append("urllib")
 except BaseException:
     pass
-result = "ways out: " + str(len(found)) + " " + ", ".join(sorted(set(found)))
+print("ways out:", len(found), sorted(set(found)))
 `;
 
 const failing = (question, code) => [
@@ -55,15 +54,15 @@ const failing = (question, code) => [
   { question, replies: [hopeless, `${hopeless} LIMIT 1`, `${hopeless} LIMIT 2`] },
 ];
 const script = [
-  ...failing(median, 'print("rows:", len(products))\nresult = products["price"].median()'),
-  ...failing(escaping, escape),
+  ...failing(median, escape + 'result = products["price"].median()'),
   ...failing(endless, "while True:\n    result = 1"),
   { question: cut, about: program, replies: ["result = len(order_items)"] },
   { question: cut, replies: [hopeless.replaceAll("products", "order_items")] },
   ...failing(broken, "result = products['no such column'].sum()"),
 ];
 
-// Each test spends nearly all of its time starting Python, on one processor; so two run at once.
+// Each analysis loads Python and pandas into a worker of its own, twelve seconds of a processor; so two run at once, and the attack and
+// the right answer are one program.
 describe("analysis in the browser", { concurrency: 2 }, () => {
   let server;
   before(async () => {
@@ -90,12 +89,14 @@ describe("analysis in the browser", { concurrency: 2 }, () => {
     return reply.json().rows.rows.map(([price]) => price);
   }
 
-  test("C05: a question that no query answers is computed by Python in the browser, rightly", async (t) => {
+  test("C05: a question that no query answers is computed in the browser, from its rows alone", async (t) => {
     const sorted = await prices();
     const right = (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
     const tab = await openTab({ t });
-    const { page } = tab;
+    const { page, context } = tab;
     const analysis = await ask(page, median);
+    const requests = [];
+    context.on("request", (request) => requests.push(new URL(request.url()).pathname));
     await analysis.getByText("less sure").waitFor();
     await shot(page, "analysis-running");
     await analysis.getByText("The analysis is done.").waitFor({ state: "attached", timeout: analysisTimeout });
@@ -105,31 +106,21 @@ describe("analysis in the browser", { concurrency: 2 }, () => {
     await analysis.getByText("How it was computed").click();
     await analysis.getByText('products["price"].median()').waitFor();
     await analysis.getByText(`${sorted.length} rows`).waitFor();
+    // Only its output has the number of ways out: the text of the program does not.
+    assert.match(shown, /ways out: 0 \[\]/, shown.slice(0, 400));
+    // Requests of the worker are seen, and none is for the address that the program asks for.
+    assert.ok(requests.some((path) => path.startsWith("/pyodide/pandas-")), `requests: ${requests.join(", ")}`);
+    assert.deepEqual(requests.filter((path) => path === "/v1/databases"), []);
     await accessible(page, "an analysis in the browser");
     await shot(page, "analysis-done");
     await clean(tab);
   });
 
-  // Each analysis loads Python and pandas, twelve seconds of a processor: the quick run has one that succeeds, one that attacks and one that fails.
   fullTest("rows that could not be fetched are told above the result", async (t) => {
     const tab = await openTab({ t });
     const analysis = await ask(tab.page, cut);
     await analysis.getByText("Not all rows of order_items could be fetched").waitFor({ timeout: analysisTimeout });
     await clean(tab);
-  });
-
-  test("the program reaches nothing but its rows", async (t) => {
-    const tab = await openTab({ t });
-    const { page, context } = tab;
-    const requests = [];
-    const analysis = await ask(page, escaping);
-    context.on("request", (request) => requests.push(new URL(request.url()).pathname));
-    await analysis.getByText("The analysis is done.").waitFor({ state: "attached", timeout: analysisTimeout });
-    const shown = await analysis.textContent();
-    // What is computed is looked for, which stands nowhere in the program's own text.
-    assert.match(shown, /ways out: 0 /, shown.slice(0, 400));
-    // The page fetches the rows, and the worker what it computes with; the address that the program wants is not among them.
-    assert.deepEqual(requests.filter((path) => path === "/v1/databases"), []);
   });
 
   fullTest("a program that never ends is stopped", async (t) => {
