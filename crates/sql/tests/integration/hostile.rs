@@ -2,6 +2,7 @@
 
 use querymend_sql::dialect::DIALECTS;
 use querymend_sql::{Applicability, Context, Policy, Request, Schema, Status, Verdict, repair, review};
+use querymend_testing::is_full;
 
 fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
     format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
@@ -124,11 +125,13 @@ fn slow_to_mend() -> Vec<(&'static str, String)> {
 fn c01_what_is_slow_to_mend_is_given_up_in_time() {
     let small_stack = std::thread::Builder::new().stack_size(2 << 20).spawn(|| {
         let policy = Policy::default();
-        for dialect in DIALECTS {
+        for (column, dialect) in DIALECTS.iter().enumerate() {
             let ddl = include_str!("../pages/shop.sql").replace('"', &dialect.quote.to_string());
             let schema = Schema::from_ddl(&ddl, dialect).unwrap();
             let context = Context { schema: Some(&schema), dialect, policy: &policy, question: None };
-            for (name, text) in slow_to_mend() {
+            // Growth with the square of the text is the same in all dialects: a quick run tries each text in two of the eight.
+            let tried = slow_to_mend().into_iter().enumerate().filter(|(row, _)| is_full() || (row + column) % 4 == 0);
+            for (_, (name, text)) in tried {
                 let apply = Applicability::Likely;
                 let request = Request { text: &text, context, question: None, apply, error: None };
                 let repair = repair(&request, None);
