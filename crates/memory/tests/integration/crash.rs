@@ -46,7 +46,7 @@ async fn f06_adds_until_it_is_killed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn f06_two_hundred_kills_lose_nothing_that_was_acknowledged() {
-    let rounds = if is_full() { 200 } else { 50 };
+    let rounds = if is_full() { 200 } else { 32 };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("examples.db");
     let mut dice = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
