@@ -138,6 +138,17 @@ pub struct Concatenation {
     pub function: bool,
 }
 
+/// Where ORDER BY puts NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NullOrder {
+    /// Before every value: first with ASC, last with DESC.
+    Smallest,
+    /// Behind every value: last with ASC, first with DESC.
+    Largest,
+    /// Last in both directions.
+    Last,
+}
+
 /// Everything the product knows of one dialect.
 pub struct Dialect {
     /// The name on the command line.
@@ -216,6 +227,8 @@ pub struct Dialect {
     pub quoted_names_may_be_patterns: bool,
     /// Names longer than this many bytes are cut off; 0 if they are not.
     pub longest_name: usize,
+    /// Where ORDER BY puts NULL.
+    pub null_order: NullOrder,
     /// Syntax of other dialects that it does not understand.
     pub lacks: &'static [Feature],
     /// Functions of the vendor.

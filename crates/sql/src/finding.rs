@@ -83,6 +83,15 @@ pub struct Fix {
     pub tied: bool,
 }
 
+/// A question to the database whose answer proves a finding.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Proof {
+    /// One harmless query with a small limit.
+    pub sql: String,
+    /// Whether it must return a row.
+    pub has_rows: bool,
+}
+
 /// One fault of a query in one place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
@@ -107,6 +116,9 @@ pub struct Finding {
     /// Ways to mend it without a model, the surest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<Fix>,
+    /// What the database must answer before the first fix, if it is Safe, is applied to a query that runs.
+    #[serde(skip)]
+    pub proofs: Vec<Proof>,
 }
 
 impl Finding {
@@ -128,6 +140,7 @@ impl Finding {
             evidence: Vec::new(),
             advice: String::new(),
             fixes: Vec::new(),
+            proofs: Vec::new(),
         }
     }
 
@@ -150,6 +163,19 @@ impl Finding {
     pub fn because(mut self, evidence: impl Into<String>) -> Self {
         self.evidence.push(evidence.into());
         self
+    }
+
+    /// Adds what the database must answer before the finding is taken for proved.
+    #[must_use]
+    pub fn prove(mut self, sql: String, has_rows: bool) -> Self {
+        self.proofs.push(Proof { sql, has_rows });
+        self
+    }
+
+    /// Whether the fix of this warning is applied to a query that runs, once the database has proved it.
+    pub fn repairs_silent_error(&self) -> bool {
+        let is_safe = self.fixes.first().is_some_and(|fix| fix.applicability == Applicability::Safe);
+        self.severity == Severity::Warning && is_safe && !self.proofs.is_empty()
     }
 
     /// Adds a way to mend it.

@@ -159,6 +159,7 @@ pub static RULES: &[&Rule] = &[
     &shape::join_without_condition::RULE,
     &shape::fan_out::RULE,
     &shape::off_key_join::RULE,
+    &shape::nulls_first::RULE,
     &shape::compared_with_null::RULE,
     &shape::impossible_condition::RULE,
     &shape::set_operation_arity::RULE,

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::dialect::{Classified, EngineError, classify};
-use crate::finding::{Applicability, Finding, Fix, Severity, Span, apply};
+use crate::finding::{Applicability, Finding, Fix, Proof, Severity, Span, apply};
 use crate::near::is_nearly;
 use crate::repair::{Applied, Repair, Request, Status};
 use crate::review::{Approved, Context, JoinKey, Review, Stated, Verdict, review, review_refused};
@@ -39,6 +39,16 @@ enum Lookup {
     Value(Stated),
     /// Does the key stand in two rows, so that a join by it multiplies what is there?
     Key(JoinKey),
+    /// Does the query that proves a finding return a row?
+    Proof(String),
+}
+
+/// What becomes of a warning that may be an error which no database reports.
+enum SilentError {
+    /// The database is to be asked first.
+    Asks(Lookup, Approved),
+    /// It is proved.
+    Proved(&'static str, Fix),
 }
 
 /// A query on its way to being mended.
@@ -223,6 +233,17 @@ impl<'r> Search<'r> {
                 }
             }
         }
+        if self.connected {
+            match self.silent_error(&here) {
+                Some(SilentError::Proved(code, fix)) => return self.respell(here, code, &fix),
+                Some(SilentError::Asks(lookup, query)) => {
+                    self.looked_up = Some(lookup);
+                    self.doubted = Some((here, query));
+                    return;
+                }
+                None => {}
+            }
+        }
         // What is changed anyway is made to run on older databases too: whose they are, nobody said.
         if !untouched
             && self.reviews < MOST_REVIEWS
@@ -253,13 +274,37 @@ impl<'r> Search<'r> {
     /// older than the rows, so that the database has the last word: what it holds after all is passed over.
     fn misspelt(&self, here: &State) -> Option<(Lookup, Fix)> {
         let values = self.request.context.schema?.values()?;
-        here.review.findings.iter().filter(|f| f.code == "unknown-value").find_map(|finding| {
+        let misspelt = |f: &&Finding| f.code == "unknown-value" && f.proofs.is_empty();
+        here.review.findings.iter().filter(misspelt).find_map(|finding| {
             let fix = finding.fixes.first().filter(|fix| fix.applicability == Applicability::Safe)?;
             let absent = |s: &&Stated| s.value == finding.subject && values.absent(&s.table, &s.column, &s.value);
             let lookup = Lookup::Value(here.review.stated.iter().find(absent)?.clone());
             let nowhere = matches!(self.answers.get(&lookup), None | Some(Some(false)));
             nowhere.then(|| (lookup, fix.clone()))
         })
+    }
+
+    /// The first warning whose proofs the database gave, or is still to be asked for.
+    fn silent_error(&self, here: &State) -> Option<SilentError> {
+        let applied = |f: &&Finding| !here.applied.iter().any(|a| a.code == f.code);
+        'findings: for finding in here.review.findings.iter().filter(|f| f.repairs_silent_error()).filter(applied) {
+            let Some(fix) = finding.fixes.first() else { continue };
+            let changes_rows =
+                changes_rows(here, fix, &self.request.context).filter(|_| finding.code == "unknown-value");
+            for proof in finding.proofs.iter().chain(&changes_rows) {
+                let lookup = Lookup::Proof(proof.sql.clone());
+                match self.answers.get(&lookup) {
+                    Some(answer) if *answer == Some(proof.has_rows) => {}
+                    Some(_) => continue 'findings,
+                    None => match self.lookup(&lookup) {
+                        Some(query) => return Some(SilentError::Asks(lookup, query)),
+                        None => continue 'findings,
+                    },
+                }
+            }
+            return Some(SilentError::Proved(finding.code, fix.clone()));
+        }
+        None
     }
 
     /// A comparison with NULL that is never true, in a query that is mended for another fault. One that runs as it is stays so.
@@ -389,8 +434,18 @@ impl<'r> Search<'r> {
         match lookup {
             Lookup::Value(stated) => stated.lookup(&self.request.context),
             Lookup::Key(key) => key.lookup(&self.request.context),
+            Lookup::Proof(sql) => review(sql, &self.request.context).approve().ok(),
         }
     }
+}
+
+/// Returns the proof that a fix takes rows away: one that changes no row of a valid query is not made.
+fn changes_rows(here: &State, fix: &Fix, context: &Context<'_>) -> Option<Proof> {
+    let before = here.review.approve().ok()?;
+    let after = review(&apply(&here.review.source, &fix.edits), context).approve().ok()?;
+    let rows = |query: &Approved, name: &str| format!("SELECT * FROM ({}) AS {name}", query.sql());
+    let sql = format!("SELECT 1 FROM ({} EXCEPT {}) AS lost LIMIT 1", rows(&before, "before"), rows(&after, "after"));
+    Some(Proof { sql, has_rows: true })
 }
 
 /// Returns why a fix may have changed what the query asks, if it may.
@@ -424,7 +479,7 @@ fn doubt(lookup: &Lookup, found: Option<bool>, equals: usize) -> usize {
         (Lookup::Value(_), Some(false)) => ABSENT,
         // Behind all that are as good as it, and no further: a join that multiplies rows may well be meant.
         (Lookup::Key(_), Some(true)) => equals,
-        (Lookup::Value(_) | Lookup::Key(_), _) => 0,
+        (Lookup::Value(_) | Lookup::Key(_) | Lookup::Proof(_), _) => 0,
     }
 }
 

@@ -198,11 +198,11 @@ impl Run {
             return self.spent(Stop::SameSql);
         }
         let mendable = found.findings.iter().any(|f| f.severity == Severity::Error && !f.fixes.is_empty());
-        let respelt = |f: &Finding| f.code == "unknown-value" && is_safe(f);
+        let respelt = |f: &Finding| (f.code == "unknown-value" && is_safe(f)) || f.repairs_silent_error();
         let misspelt = self.settings.correction && found.findings.iter().any(respelt);
         let unchecked = !self.settings.correction || !self.settings.preflight;
         match found.approve() {
-            // A value that its column spells otherwise is put right, if the database says the same of it.
+            // An error that no database reports is put right, if the database proves it.
             Ok(_) if found.is_clean() && misspelt => self.mend(None),
             Ok(query) if found.is_clean() || unchecked => {
                 self.note_salvaged(&found);

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::{
     AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, IntervalSyntax, LimitSyntax,
-    NameCase, Part, Phrase, Unit, WordList, ZeroDivision, errors,
+    NameCase, NullOrder, Part, Phrase, Unit, WordList, ZeroDivision, errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::parse(include_str!("functions/mysql.tsv")));
@@ -132,6 +132,7 @@ pub static MYSQL: Dialect = Dialect {
     quoted_names_may_be_patterns: false,
     longest_name: 0,
     file_schemas: &[],
+    null_order: NullOrder::Smallest,
     lacks: &[
         Feature::ConvertTypeFirst,
         Feature::FilterInside,

@@ -10,7 +10,7 @@ use sqlparser::dialect::GenericDialect;
 
 use super::{
     AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, IntervalSyntax, LimitSyntax,
-    NameCase, Part, Phrase, Unit, WordList, ZeroDivision, errors,
+    NameCase, NullOrder, Part, Phrase, Unit, WordList, ZeroDivision, errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> =
@@ -136,6 +136,7 @@ pub static PRESTO: Dialect = Dialect {
     quoted_names_may_be_patterns: false,
     longest_name: 0,
     file_schemas: &[],
+    null_order: NullOrder::Last,
     lacks: &[
         Feature::Convert,
         Feature::ConvertTypeFirst,

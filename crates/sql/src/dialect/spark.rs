@@ -10,7 +10,7 @@ use sqlparser::dialect::DatabricksDialect;
 
 use super::{
     AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, IntervalSyntax, LimitSyntax,
-    NameCase, Part, Phrase, Unit, WordList, ZeroDivision, errors,
+    NameCase, NullOrder, Part, Phrase, Unit, WordList, ZeroDivision, errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::parse(include_str!("functions/spark.tsv")));
@@ -149,6 +149,7 @@ pub static SPARK: Dialect = Dialect {
         "kafka",
         "xml",
     ],
+    null_order: NullOrder::Smallest,
     lacks: &[
         Feature::Convert,
         Feature::ConvertTypeFirst,

@@ -8,6 +8,7 @@ pub mod impossible_condition;
 pub mod join_without_condition;
 pub mod missing_group_by;
 mod nested_aggregates;
+pub mod nulls_first;
 pub mod off_key_join;
 pub mod set_operation_arity;
 pub mod set_operation_order;

@@ -27,6 +27,11 @@ pub(super) fn compared<'s>(subject: &'s Subject<'s>) -> impl Iterator<Item = Com
             let (source, index) = side.column?;
             let (table, column) = subject.facts.sources[source].origin(index)?;
             let text = text_of(other, node)?;
+            // Under a collation of the query's own, other spellings are equal.
+            let collates = |node: &Expr| matches!(node, Expr::Collate { .. });
+            if collates(operation.left_node) || collates(operation.right_node) {
+                return None;
+            }
             Some(Compared { operation, table, column, text, node })
         })
     })

@@ -1,8 +1,10 @@
 #![doc = include_str!("fan_out.md")]
 
 use sqlparser::ast::BinaryOperator;
+use sqlparser::keywords::Keyword;
 
-use crate::finding::{Finding, Severity};
+use crate::finding::{Applicability, Finding, Severity, Span};
+use crate::mend;
 use crate::rules::{Rule, Subject};
 use crate::scope::{BlockId, Clause, Facts, Meaning, SourceId};
 
@@ -11,6 +13,7 @@ pub static RULE: Rule = Rule { code: "fan-out", group: "shape", page: include_st
 
 fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let facts = subject.facts;
+    counted_keys(subject, out);
     for call in facts.calls.iter().filter(|c| c.aggregate && !c.distinct && matches!(c.lower.as_str(), "sum" | "avg")) {
         let (Some(block), Some((source, column))) = (call.block, call.argument.column) else { continue };
         if facts.sources[source].block != block {
@@ -45,6 +48,56 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             )),
         );
     }
+}
+
+/// Keys of a table that are counted once for every row of another table that they meet.
+fn counted_keys(subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    let facts = subject.facts;
+    for call in facts.calls.iter().filter(|c| c.aggregate && !c.distinct && c.lower == "count") {
+        let (Some(block), Some((source, index))) = (call.block, call.argument.column) else { continue };
+        let Some(table) = facts.sources[source].table().filter(|_| facts.sources[source].block == block) else {
+            continue;
+        };
+        let column = table.columns[index].name.as_str();
+        if !table.is_unique(&[column]) || grouped_by_key(facts, block, source) {
+            continue;
+        }
+        let others = facts.blocks[block].sources.iter().copied();
+        let Some(other) = others.filter(|&o| o != source).find(|&o| multiplies(facts, block, source, o)) else {
+            continue;
+        };
+        let (name, other) = (facts.sources[source].called(), facts.sources[other].called());
+        let span = subject.query.span(call.place);
+        let message =
+            format!("a row of `{name}` can meet many rows of `{other}`: its `{column}` is counted more than once");
+        let finding = Finding::new(RULE.code, Severity::Warning, span, column, message)
+            .advise(format!("Write COUNT(DISTINCT {name}.{column}) to count rows of {name}."));
+        out.push(with_distinct(finding, block, subject));
+    }
+}
+
+/// Adds DISTINCT, to be proved by rows that are counted more than once.
+fn with_distinct(finding: Finding, block: BlockId, subject: &Subject<'_>) -> Finding {
+    const BEHIND_WHERE: &[Keyword] = &[
+        Keyword::GROUP,
+        Keyword::HAVING,
+        Keyword::ORDER,
+        Keyword::LIMIT,
+        Keyword::FETCH,
+        Keyword::UNION,
+        Keyword::EXCEPT,
+        Keyword::INTERSECT,
+    ];
+    let arguments = mend::call(subject, finding.span).map(|(_, arguments)| arguments).unwrap_or_default();
+    let end = mend::clause_end(subject, subject.facts.blocks[block].from, BEHIND_WHERE);
+    let (Some(from), Some(end), [argument]) = (mend::from_word(subject, block), end, arguments.as_slice()) else {
+        return finding;
+    };
+    let (key, rows) = (subject.query.text(*argument), subject.query.text(Span::new(from.start, end)));
+    let counts = format!("SELECT COUNT({key}) AS counted, COUNT(DISTINCT {key}) AS different {rows}");
+    let at = Span::new(argument.start, argument.start);
+    let fix = mend::replace(at, "DISTINCT ", Applicability::Safe, "each row is then counted once");
+    finding.prove(format!("SELECT 1 FROM ({counts}) AS counts WHERE counted <> different LIMIT 1"), true).mend(fix)
 }
 
 /// Whether each group holds one row of the source, so that the mean of its copies is the value itself.

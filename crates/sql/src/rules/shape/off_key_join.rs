@@ -2,7 +2,8 @@
 
 use sqlparser::ast::BinaryOperator;
 
-use crate::finding::{Finding, Severity};
+use crate::finding::{Applicability, Finding, Severity};
+use crate::mend;
 use crate::rules::types::span_of;
 use crate::rules::{Rule, Subject};
 use crate::schema::{ForeignKey, Table};
@@ -31,17 +32,47 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         }
         let Some(why) = off_key(one, other) else { continue };
         let (a, b) = (format!("{}.{}", one.table.name, one.column), format!("{}.{}", other.table.name, other.column));
-        out.push(
-            Finding::new(
-                RULE.code,
-                Severity::Warning,
-                span,
-                &a,
-                format!("`{a}` and `{b}` do not mean the same: {why}"),
-            )
-            .advise(format!("{a} and {b} do not mean the same: {why}. Join along the foreign keys.")),
-        );
+        let finding = Finding::new(
+            RULE.code,
+            Severity::Warning,
+            span,
+            &a,
+            format!("`{a}` and `{b}` do not mean the same: {why}"),
+        )
+        .advise(format!("{a} and {b} do not mean the same: {why}. Join along the foreign keys."));
+        out.push(with_key(finding, one, other, subject));
     }
+}
+
+/// Adds the join by the one declared key between the two tables, if there is exactly one.
+fn with_key(finding: Finding, one: Place<'_>, other: Place<'_>, subject: &Subject<'_>) -> Finding {
+    let mut keys = [(one, other), (other, one)].into_iter().flat_map(|(from, to)| {
+        let between = move |key: &&ForeignKey| {
+            key.table.eq_ignore_ascii_case(&to.table.name) && key.columns.len() == 1 && key.references.len() == 1
+        };
+        declared(from.table).filter(between).map(move |key| (from, to, key))
+    });
+    let (Some((from, to, key)), None) = (keys.next(), keys.next()) else { return finding };
+    let sides = (
+        mend::qualified(subject, from.source, &key.columns[0]),
+        mend::qualified(subject, to.source, &key.references[0]),
+    );
+    let (Some(left), Some(right)) = sides else { return finding };
+    let dialect = subject.context.dialect;
+    let name = |table: &Table| {
+        let parts: Vec<String> = table.full_name().split('.').map(|part| dialect.quoted(part)).collect();
+        parts.join(".")
+    };
+    let proof = format!(
+        "SELECT 1 FROM {} WHERE {} IN (SELECT {} FROM {}) LIMIT 1",
+        name(from.table),
+        dialect.quoted(&key.columns[0]),
+        dialect.quoted(&key.references[0]),
+        name(to.table)
+    );
+    let why = format!("`{}.{}` is the declared key of `{}`", from.table.name, key.columns[0], to.table.name);
+    let fix = mend::replace(finding.span, format!("{left} = {right}"), Applicability::Safe, why);
+    finding.prove(proof, true).mend(fix)
 }
 
 /// Columns of two different stored tables that a join or WHERE makes equal.

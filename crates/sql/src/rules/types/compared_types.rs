@@ -24,10 +24,11 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 continue;
             }
             // An untyped literal takes the column's type: it must read as one.
-            if column.kind.is_numeric() && !reads_as_number(literal) {
+            let is_boolean = column.kind == Type::Boolean && !strict && is_boolean_word(literal);
+            if (column.kind.is_numeric() || is_boolean) && !reads_as_number(literal) {
                 let severity = if strict { Severity::Error } else { Severity::Warning };
                 let span = subject.query.span(node.span());
-                out.push(
+                let finding = with_boolean_fix(
                     Finding::new(
                         "compared-types",
                         severity,
@@ -39,7 +40,11 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                         "{} is numeric: compare it with a number, or use the column that holds '{literal}'.",
                         name_of(subject, column).trim_matches('`')
                     )),
+                    column,
+                    literal,
+                    subject,
                 );
+                out.push(finding);
             }
             continue;
         }
@@ -70,6 +75,32 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         finding.fixes.extend(cast(operation, subject));
         out.push(finding);
     }
+}
+
+/// Words for the two truth values, with the number that a column holds for them.
+const BOOLEANS: &[(&str, u8)] =
+    &[("true", 1), ("yes", 1), ("y", 1), ("t", 1), ("on", 1), ("false", 0), ("no", 0), ("n", 0), ("f", 0), ("off", 0)];
+
+fn is_boolean_word(literal: &str) -> bool {
+    BOOLEANS.iter().any(|(word, _)| word.eq_ignore_ascii_case(literal.trim()))
+}
+
+/// Adds a fix where a word for a truth value is compared with a column that holds nothing but 0 and 1.
+fn with_boolean_fix(finding: Finding, column: Value<'_>, literal: &str, subject: &Subject<'_>) -> Finding {
+    let Some((_, number)) = BOOLEANS.iter().find(|(word, _)| word.eq_ignore_ascii_case(literal.trim())) else {
+        return finding;
+    };
+    let stored = column.column.and_then(|(source, index)| subject.facts.sources[source].origin(index));
+    let Some((table, stored)) = stored.filter(|_| finding.severity == Severity::Warning) else { return finding };
+    let dialect = subject.context.dialect;
+    let table: Vec<String> = table.full_name().split('.').map(|part| dialect.quoted(part)).collect();
+    let (table, name) = (table.join("."), dialect.quoted(&stored.name));
+    let why = format!("`{}` holds only 0 and 1", stored.name);
+    let fix = mend::replace(finding.span, number.to_string(), Applicability::Safe, why);
+    finding
+        .prove(format!("SELECT 1 FROM {table} WHERE {name} IN (0, 1) LIMIT 1"), true)
+        .prove(format!("SELECT 1 FROM {table} WHERE {name} NOT IN (0, 1) LIMIT 1"), false)
+        .mend(fix)
 }
 
 /// Where a literal in quotes is text and nothing else.

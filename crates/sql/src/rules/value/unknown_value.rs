@@ -5,6 +5,7 @@ use sqlparser::ast::BinaryOperator;
 use super::{Compared, compared};
 use crate::finding::{Applicability, Finding, Severity};
 use crate::mend;
+use crate::review::Stated;
 use crate::rules::types::span_of;
 use crate::rules::{Rule, Subject};
 use crate::values::{Alike, Near, Values};
@@ -64,11 +65,18 @@ fn finding(subject: &Subject<'_>, values: &Values, table: &str, one: &Compared<'
         finding.evidence.push(format!("{} holds it", elsewhere.join(", ")));
     }
     finding.evidence.push(format!("{so}: {}", shown.join(", ")));
+    let keeps_rows_out = *one.operation.operator != BinaryOperator::Eq || one.operation.negated;
+    if keeps_rows_out {
+        let (table, column) = stated(table, column, text).place(subject.context.dialect);
+        let literal = subject.context.dialect.text(text);
+        finding = finding.prove(format!("SELECT 1 FROM {table} WHERE {column} = {literal} LIMIT 1"), false);
+    }
     for (at, candidate) in near.iter().enumerate() {
-        let sure = match *one.operation.operator {
-            BinaryOperator::Eq if !one.operation.negated => sureness(&near, at, !elsewhere.is_empty()),
-            // What is left out by another spelling may be meant to stay.
-            _ => Applicability::Suggested,
+        let sure = match sureness(&near, at, !elsewhere.is_empty()) {
+            // A condition that keeps rows out is true of every row when its value is nowhere: another case is certainly meant, a
+            // similar word may not be.
+            Applicability::Likely if keeps_rows_out => Applicability::Suggested,
+            sure => sure,
         };
         let why = match candidate.alike {
             Alike::Same => format!("`{column}` spells '{text}' as '{}'", candidate.value),
@@ -88,6 +96,10 @@ fn sureness(near: &[Near], at: usize, elsewhere: bool) -> Applicability {
         Alike::Folded | Alike::Slip if near.len() == 1 && !elsewhere => Applicability::Likely,
         Alike::Same | Alike::Folded | Alike::Slip | Alike::Part => Applicability::Suggested,
     }
+}
+
+fn stated(table: &str, column: &str, value: &str) -> Stated {
+    Stated { table: table.into(), column: column.into(), value: value.into() }
 }
 
 fn quoted(value: &str) -> String {
