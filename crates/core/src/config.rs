@@ -138,7 +138,9 @@ impl Config {
         }
         let mut config = Self::from_yaml(&text).map_err(|error| error.in_file(file))?;
         if let Some(folder) = file.parent() {
-            let own = [&mut config.providers, &mut config.models, &mut config.trace.folder].into_iter().flatten();
+            let values = &mut config.values.cache_folder;
+            let own = [&mut config.providers, &mut config.models, &mut config.trace.folder, values];
+            let own = own.into_iter().flatten();
             for path in own.chain(config.server.files()) {
                 *path = folder.join(&*path);
             }
@@ -204,6 +206,7 @@ impl Config {
             ("budget.request", self.budget.request),
             ("limits.time", self.limits.time),
             ("values.time", self.values.time),
+            ("values.cache_ttl", self.values.cache_ttl),
         ] {
             if time.is_zero() {
                 return Err(ConfigError::value(field, "it must be more than no time".to_owned()));
@@ -216,7 +219,11 @@ impl Config {
         range::check_positive("memory", Some(self.limits.memory)).map_err(wrong("limits.memory"))?;
         range::check_positive("most_values", Some(self.values.most_values)).map_err(wrong("values.most_values"))?;
         range::check_positive("rows", Some(self.values.rows)).map_err(wrong("values.rows"))?;
+        range::check_positive("total_rows", Some(self.values.total_rows)).map_err(wrong("values.total_rows"))?;
+        range::check_positive("column_bytes", Some(self.values.column_bytes)).map_err(wrong("values.column_bytes"))?;
+        range::check_positive("table_bytes", Some(self.values.table_bytes)).map_err(wrong("values.table_bytes"))?;
         range::check_positive("bytes", Some(self.values.bytes)).map_err(wrong("values.bytes"))?;
+        range::check_positive("cache_bytes", Some(self.values.cache_bytes)).map_err(wrong("values.cache_bytes"))?;
         range::check_temperature(self.temperature).map_err(wrong("temperature"))?;
         self.server.check()?;
         if let Some(name) = self.dialect.as_deref().filter(|name| Dialect::named(name).is_none()) {
@@ -239,6 +246,12 @@ impl Config {
 
     /// What one query may take.
     pub fn limits(&self) -> Limits {
-        Limits { rows: self.limits.rows, bytes: self.limits.bytes, time: self.limits.time, memory: self.limits.memory }
+        Limits {
+            rows: self.limits.rows,
+            bytes: self.limits.bytes,
+            time: self.limits.time,
+            memory: self.limits.memory,
+            steps: None,
+        }
     }
 }

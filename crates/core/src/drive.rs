@@ -22,6 +22,8 @@ use crate::trouble::{engine_trouble, model_trouble};
 
 /// Values that a model is shown of a column.
 const SHOWN_VALUES: usize = 12;
+/// How often the flag of a question that waits is looked at.
+const CANCEL_INTERVAL: Duration = Duration::from_millis(20);
 /// Rows that are fetched of each table for an analysis that runs here.
 const FETCHED_ROWS: usize = 50_000;
 
@@ -112,6 +114,8 @@ impl<'d> Driver<'d> {
 
     async fn gather(&self) -> Result<Gathered, Hindrance> {
         let tables = self.tables().await.map_err(engine_trouble)?;
+        // A question that went on without the values would be answered differently on a busy machine.
+        self.until_cancelled(self.querymend.known.learned()).await?;
         let recalled = match &self.querymend.memory {
             Some(memory) => memory.recall(&self.question, self.alone).await,
             None => Recalled::default(),
@@ -234,10 +238,37 @@ impl<'d> Driver<'d> {
         outcome.map_err(engine_trouble)
     }
 
+    /// Waits for something that takes no flag to stop it.
+    async fn until_cancelled(&self, work: impl Future<Output = ()>) -> Result<(), Hindrance> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut work => return Ok(()),
+                () = tokio::time::sleep(CANCEL_INTERVAL) => {}
+            }
+            if self.cancel.is_cancelled() {
+                return Err(Hindrance::Cancelled);
+            }
+        }
+    }
+
+    /// Returns the rows of a query that settles a doubt; nothing if the database does not say.
+    async fn settle(&self, query: &Approved, rows: usize) -> Option<Rows> {
+        match self.engine().execute(query, &Limits::lookup(rows), &self.cancel.engine).await {
+            Ok(rows) => Some(rows),
+            Err(error) => {
+                if matches!(error, EngineTrouble::TimedOut { .. }) {
+                    tracing::warn!("a lookup counts as unknown: {error}: {}", query.sql());
+                }
+                None
+            }
+        }
+    }
+
     /// The first values of a short query; nothing if it takes long or fails.
     async fn lookup(&self, query: &Approved, rows: usize) -> Option<Vec<String>> {
-        let limits = Limits::lookup(rows);
-        let rows = self.engine().execute(query, &limits, &self.cancel.engine).await.ok()?;
+        let rows = self.settle(query, rows).await?;
         let text = |cell: &Cell| match cell {
             Cell::Text(text) => text.clone(),
             Cell::Integer(number) => number.to_string(),
@@ -284,8 +315,8 @@ impl<'d> Driver<'d> {
     pub(crate) async fn explain(&self, queries: &[Without]) -> Vec<String> {
         let mut narrow = Vec::new();
         for without in queries {
-            let rows = self.engine().execute(&without.query, &Limits::lookup(2), &self.cancel.engine).await;
-            if rows.is_ok_and(|rows| !is_empty(&rows)) {
+            let rows = self.settle(&without.query, 2).await;
+            if rows.is_some_and(|rows| !is_empty(&rows)) {
                 narrow.push(without.condition.clone());
             }
         }

@@ -108,7 +108,7 @@ impl Known {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads in the background what the text columns hold. Nobody waits for it: a question that comes first goes on without.
+    /// Reads in the background what the text columns hold. Whoever needs it waits with [`Known::learned`].
     fn learn(&self, schema: &Arc<querymend_sql::Schema>) {
         let settings = self.values.clone();
         let Ok(runtime) = Handle::try_current() else { return };
@@ -118,7 +118,7 @@ impl Known {
         let (engine, schema, policy) = (Arc::clone(&self.plain), Arc::clone(schema), Arc::clone(&self.policy));
         let (tell, over) = watch::channel(false);
         let task = runtime.spawn(async move {
-            let known = values::read(&*engine, &schema, &policy, &settings).await;
+            let known = values::load(&*engine, &schema, &policy, &settings).await;
             schema.learn(Arc::new(known));
             tell.send(true).ok();
         });

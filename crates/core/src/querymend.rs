@@ -134,8 +134,8 @@ impl Querymend {
         self.known.tables(&self.engine).await
     }
 
-    /// Waits until the values of the database are read. No question needs to: it is for those who want the same answer every
-    /// time, as an evaluation does.
+    /// Waits until the values of the database are read. A question waits for them too; this is for those who want them before
+    /// the first one.
     pub async fn learned(&self) {
         if self.tables().await.is_ok() {
             self.known.learned().await;

@@ -16,6 +16,12 @@ pub(crate) fn engine_trouble(error: EngineTrouble) -> Hindrance {
         EngineTrouble::Rejected(said) => Hindrance::Rejected(said),
         EngineTrouble::TimedOut { after } => Hindrance::TimedOut(after),
         EngineTrouble::Cancelled => Hindrance::Cancelled,
+        EngineTrouble::StepLimit { .. } => Hindrance::Gone(Problem {
+            code: ProblemCode::BudgetExceeded,
+            message: error.to_string(),
+            hint: error.hint().map(str::to_string),
+            retry_after_s: None,
+        }),
         EngineTrouble::Unavailable { .. } | EngineTrouble::WrongDialect { .. } | EngineTrouble::Internal(_) => {
             Hindrance::Gone(Problem {
                 code: ProblemCode::DatabaseUnavailable,

@@ -16,6 +16,12 @@ pub enum Error {
         /// The limit.
         after: Duration,
     },
+    /// The query took more steps than the limits allow. It takes as many again on the same data.
+    #[error("the query was stopped because it took more than {steps} steps")]
+    StepLimit {
+        /// The limit.
+        steps: u64,
+    },
     /// Someone stopped the query.
     #[error("the query was cancelled")]
     Cancelled,
@@ -55,6 +61,7 @@ impl Error {
         match self {
             Error::Rejected(error) => error.hint.as_deref(),
             Error::TimedOut { .. } => Some("ask for less (fewer tables, a narrower filter), or allow more time"),
+            Error::StepLimit { .. } => Some("ask for less (fewer tables, a narrower filter)"),
             Error::Cancelled => None,
             Error::Unavailable { hint, .. } => Some(hint),
             Error::WrongDialect { .. } => Some("review the query again with the dialect of this database"),
@@ -67,7 +74,11 @@ impl Error {
         match self {
             Error::Rejected(error) => Some(error),
             Error::Unavailable { cause, .. } => cause.as_deref(),
-            Error::TimedOut { .. } | Error::Cancelled | Error::WrongDialect { .. } | Error::Internal(_) => None,
+            Error::TimedOut { .. }
+            | Error::StepLimit { .. }
+            | Error::Cancelled
+            | Error::WrongDialect { .. }
+            | Error::Internal(_) => None,
         }
     }
 

@@ -27,7 +27,7 @@ use tokio::sync::Mutex;
 
 use self::loading::{Loaded, Loading, State, Waiting, patient, until};
 use crate::stop::Stop;
-use crate::{Answer, Cancel, Check, Engine, Error, Limits};
+use crate::{Answer, Cancel, Check, DataVersion, Engine, Error, Limits};
 
 /// Files that are asked as one database.
 pub struct Files {
@@ -110,6 +110,14 @@ impl Engine for Files {
 
     fn test_connection(&self) -> Answer<'_, ()> {
         Box::pin(async { self.ready(&patient()).await?.engine.test_connection().await })
+    }
+
+    fn data_version(&self) -> Answer<'_, Option<DataVersion>> {
+        Box::pin(async {
+            let sources = find::sources(&self.path)?;
+            let Ok(path) = self.path.canonicalize() else { return Ok(None) };
+            Ok(Some(DataVersion { identity: format!("file:{}", path.display()), version: format!("{sources:?}") }))
+        })
     }
 
     fn examine(&self) -> Answer<'_, Vec<Check>> {

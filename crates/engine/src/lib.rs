@@ -64,6 +64,15 @@ pub struct Connections {
     pub busy: usize,
 }
 
+/// Identifies a database and the state of its data, for what is derived from the data and kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataVersion {
+    /// The database: the absolute path of its file or folder.
+    pub identity: String,
+    /// Changes whenever the data may have changed.
+    pub version: String,
+}
+
 /// What an engine gives back in time. A box rather than a generic, so that engines can stand behind `dyn Engine`.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
@@ -86,6 +95,11 @@ pub trait Engine: Send + Sync {
 
     /// Whether the database is there and can be read.
     fn test_connection(&self) -> Answer<'_, ()>;
+
+    /// Returns which data the database holds now, or nothing where it cannot say so without reading all of it.
+    fn data_version(&self) -> Answer<'_, Option<DataVersion>> {
+        Box::pin(async { Ok(None) })
+    }
 
     /// The connections that there are just now, for engines that keep some for the next query.
     fn connections(&self) -> Option<Connections> {

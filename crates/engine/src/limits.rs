@@ -16,19 +16,29 @@ pub struct Limits {
     /// The most memory that the database may use on the way, in bytes. SQLite keeps one account for the whole program: the
     /// least that any query was allowed holds for all that follow, also for those that are allowed more.
     pub memory: usize,
+    /// Maximum number of steps that the database may take, or none. A step is an instruction of SQLite's virtual machine: the
+    /// same query on the same file takes the same number of them however busy the machine is. Other databases ignore it.
+    pub steps: Option<u64>,
 }
+
+/// Maximum number of steps of a lookup: enough to scan about two million rows of a table.
+const MAX_LOOKUP_STEPS: u64 = 10_000_000;
+/// Safety limit for a lookup on a server that hangs. A lookup on SQLite ends by its steps long before.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { rows: 10_000, bytes: 64 << 20, time: Duration::from_secs(30), memory: 512 << 20 }
+        Self { rows: 10_000, bytes: 64 << 20, time: Duration::from_secs(30), memory: 512 << 20, steps: None }
     }
 }
 
 impl Limits {
-    /// For a query that only looks whether something is there, to settle a tie or a doubt: it must be answered soon, or the
-    /// tie stays one.
+    /// Returns the limits of a query that settles a tie or a doubt by looking whether something is there.
+    ///
+    /// It is bounded by steps, so that whether it is answered depends on the database and never on the load of the machine.
     pub fn lookup(rows: usize) -> Self {
-        Self { rows, time: Duration::from_millis(500), memory: usize::MAX, ..Self::default() }
+        let steps = Some(MAX_LOOKUP_STEPS);
+        Self { rows, time: LOOKUP_TIMEOUT, memory: usize::MAX, steps, ..Self::default() }
     }
 }
 

@@ -28,10 +28,10 @@ use rusqlite::{Batch, Connection, Statement};
 use self::file::{DatabaseFile, State};
 use self::lock::House;
 use crate::bytes::hexadecimal;
-use crate::stop::Stop;
+use crate::stop::{Steps, Stop};
 use crate::taking::Taking;
 use crate::thread::blocking;
-use crate::{Answer, Cancel, Check, Engine, Error, Limits};
+use crate::{Answer, Cancel, Check, DataVersion, Engine, Error, Limits};
 
 pub use self::local::Local;
 
@@ -81,13 +81,11 @@ impl Sqlite {
 
     fn run<T: Send + 'static>(
         &self,
-        limits: &Limits,
-        cancel: &Cancel,
+        stop: Stop,
         policy: Option<Policy>,
         work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error> + Send + 'static,
     ) -> Answer<'_, T> {
         let shared = Arc::clone(&self.shared);
-        let stop = Stop::new(limits.time, cancel.clone());
         blocking(stop, move |stop| shared.with_connection(stop, policy.as_ref(), &work))
     }
 }
@@ -103,9 +101,7 @@ impl Engine for Sqlite {
 
     fn schema(&self) -> Answer<'_, Schema> {
         let samples = self.samples;
-        self.run(&Limits::default(), &Cancel::new(), None, move |connection, file| {
-            introspect::schema(connection, file, samples)
-        })
+        self.run(usual_stop(), None, move |connection, file| introspect::schema(connection, file, samples))
     }
 
     fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()> {
@@ -113,9 +109,7 @@ impl Engine for Sqlite {
             return Box::pin(async { Err(error) });
         }
         let sql = query.sql().to_string();
-        self.run(&Limits::default(), &Cancel::new(), restricting(query), move |connection, file| {
-            prepare(connection, file, &sql).map(|_| ())
-        })
+        self.run(usual_stop(), restricting(query), move |connection, file| prepare(connection, file, &sql).map(|_| ()))
     }
 
     fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows> {
@@ -124,19 +118,27 @@ impl Engine for Sqlite {
         }
         let sql = query.sql().to_string();
         let caps = limits.clone();
-        self.run(limits, cancel, restricting(query), move |connection, file| execute(connection, file, &sql, &caps))
+        let steps = limits.steps.map(Steps::new);
+        let stop = Stop::new(limits.time, cancel.clone()).with_steps(steps.clone());
+        self.run(stop, restricting(query), move |connection, file| {
+            execute(connection, file, &sql, &caps, steps.as_ref())
+        })
     }
 
     fn test_connection(&self) -> Answer<'_, ()> {
-        self.run(&Limits::default(), &Cancel::new(), None, |connection, file| {
+        self.run(usual_stop(), None, |connection, file| {
             let read = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
             read.map_err(|error| refusal::meaning(error, file))
         })
     }
 
+    fn data_version(&self) -> Answer<'_, Option<DataVersion>> {
+        Box::pin(async { self.shared.file.data_version() })
+    }
+
     fn examine(&self) -> Answer<'_, Vec<Check>> {
-        self.run(&Limits::default(), &Cancel::new(), None, |connection, file| {
-            let read = |sql: &str| execute(connection, file, sql, &Limits::default());
+        self.run(usual_stop(), None, |connection, file| {
+            let read = |sql: &str| execute(connection, file, sql, &Limits::default(), None);
             read("SELECT count(*) FROM sqlite_schema")?;
             let seen = format!("`{}` can be read with SQLite {}", file.shown(), rusqlite::version());
             // What a critic would never let through: were it carried out, the file would be written to.
@@ -155,6 +157,11 @@ impl Engine for Sqlite {
             ])
         })
     }
+}
+
+/// When work that no limits were given for must end.
+fn usual_stop() -> Stop {
+    Stop::new(Limits::default().time, Cancel::new())
 }
 
 impl Shared {
@@ -251,7 +258,13 @@ fn prepare<'c>(connection: &'c Connection, file: &DatabaseFile, sql: &str) -> Re
     Ok(statement)
 }
 
-fn execute(connection: &Connection, file: &DatabaseFile, sql: &str, limits: &Limits) -> Result<Rows, Error> {
+fn execute(
+    connection: &Connection,
+    file: &DatabaseFile,
+    sql: &str,
+    limits: &Limits,
+    steps: Option<&Steps>,
+) -> Result<Rows, Error> {
     let meaning = |error| refusal::meaning(error, file);
     memory::allow(limits.memory).map_err(meaning)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE).map_err(meaning)?;
@@ -260,6 +273,9 @@ fn execute(connection: &Connection, file: &DatabaseFile, sql: &str, limits: &Lim
     let columns: Vec<String> = statement.column_names().map(str::to_string).collect();
     let width = columns.len();
     let mut taking = Taking::new(columns, limits);
+    if let Some(steps) = steps {
+        steps.restart();
+    }
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next().map_err(meaning)? {
         let mut cells = Vec::with_capacity(width);

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use querymend_engine::{Answer, Cancel, Check, Connections, Engine, Error, Limits};
+use querymend_engine::{Answer, Cancel, Check, Connections, DataVersion, Engine, Error, Limits};
 use querymend_sql::{Approved, Dialect, Rows, Schema};
 
 use crate::service::now_ms;
@@ -70,6 +70,7 @@ impl Engine for Watched {
                 Ok(_) => "ran",
                 Err(Error::Rejected(_)) => "rejected",
                 Err(Error::TimedOut { .. }) => "timed out",
+                Err(Error::StepLimit { .. }) => "stopped",
                 Err(Error::Cancelled) => "cancelled",
                 Err(Error::Unavailable { .. } | Error::WrongDialect { .. } | Error::Internal(_)) => "failed",
             };
@@ -82,6 +83,10 @@ impl Engine for Watched {
 
     fn test_connection(&self) -> Answer<'_, ()> {
         self.0.test_connection()
+    }
+
+    fn data_version(&self) -> Answer<'_, Option<DataVersion>> {
+        self.0.data_version()
     }
 
     fn connections(&self) -> Option<Connections> {

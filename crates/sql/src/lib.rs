@@ -56,4 +56,4 @@ pub use rules::{RULES, Rule};
 pub use salvage::{Step, is_wrapping};
 pub use schema::{Schema, SchemaError};
 pub use search::{Next, Search};
-pub use values::{Hit, Values};
+pub use values::{Hit, NotIndexed, NotIndexedReason, Values};

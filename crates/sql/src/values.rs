@@ -7,10 +7,12 @@ mod fold;
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 pub use fold::fold;
 
 /// What is known of a column.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// The table, with its schema where it has one.
     pub table: String,
@@ -24,6 +26,57 @@ pub struct Held {
     pub caseless: bool,
     /// No two rows have the same value, and every row has one.
     pub unique: bool,
+}
+
+/// A text column whose values are not in the index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotIndexed {
+    /// The table, with its schema where it has one.
+    pub table: String,
+    /// The column.
+    pub column: String,
+    /// Why its values are not in the index.
+    pub reason: NotIndexedReason,
+    /// What the database said, where it refused to be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// Why the values of a column are not in the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotIndexedReason {
+    /// Its name or its values look like secrets or personal data.
+    Sensitive,
+    /// The limit on rows in all was reached.
+    RowLimit,
+    /// The limit on bytes of its table or in all was reached.
+    ByteLimit,
+    /// The database refused to be read.
+    Failed,
+    /// The database did not answer in time.
+    TimedOut,
+    /// The database could not be reached.
+    Unavailable,
+}
+
+impl NotIndexedReason {
+    /// Whether reading again may succeed with nothing changed.
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::TimedOut | Self::Unavailable)
+    }
+
+    /// Returns the reason in words, to follow "not indexed:".
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sensitive => "looks like secrets or personal data",
+            Self::RowLimit => "the limit `values.total_rows` is reached",
+            Self::ByteLimit => "the limit `values.table_bytes` or `values.bytes` is reached",
+            Self::Failed => "the database refused",
+            Self::TimedOut => "the database did not answer within `values.time`",
+            Self::Unavailable => "the database could not be reached",
+        }
+    }
 }
 
 /// How a value is like the one that was looked for, the closest first.
@@ -92,6 +145,7 @@ type Index = Vec<(u64, Spot)>;
 #[derive(Debug, Default)]
 pub struct Values {
     columns: Vec<Held>,
+    not_indexed: Vec<NotIndexed>,
     /// By table and column in lower case.
     places: HashMap<(String, String), usize>,
     /// The whole value, folded.
@@ -124,7 +178,29 @@ impl Values {
             index.dedup();
             index.shrink_to_fit();
         }
-        Self { columns, places, folded, words, slips }
+        Self { columns, not_indexed: Vec::new(), places, folded, words, slips }
+    }
+
+    /// With the columns that were left out.
+    #[must_use]
+    pub fn with_not_indexed(mut self, not_indexed: Vec<NotIndexed>) -> Self {
+        self.not_indexed = not_indexed;
+        self
+    }
+
+    /// Returns the text columns that were left out, in the order of the schema.
+    pub fn not_indexed(&self) -> &[NotIndexed] {
+        &self.not_indexed
+    }
+
+    /// Returns the columns of some tables that a limit or a failure left out; sensitive columns are left out on purpose.
+    pub fn not_indexed_of<'v>(&'v self, tables: &'v [String]) -> impl Iterator<Item = &'v NotIndexed> {
+        let is_named = |full: &str| {
+            let short = full.rsplit('.').next().unwrap_or_default();
+            tables.iter().any(|name| name.eq_ignore_ascii_case(full) || name.eq_ignore_ascii_case(short))
+        };
+        let by_accident = |column: &&NotIndexed| column.reason != NotIndexedReason::Sensitive;
+        self.not_indexed.iter().filter(by_accident).filter(move |column| is_named(&column.table))
     }
 
     /// What is known of each column.

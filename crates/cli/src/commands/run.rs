@@ -172,7 +172,9 @@ fn rejected(error: Error, approved: &Approved, engine: &dyn Engine, out: &Out) -
             let said = EngineError { message: error.to_string(), ..EngineError::default() };
             (refusal::named("timed-out", &said, sql, ""), false)
         }
-        Error::Unavailable { .. } | Error::WrongDialect { .. } | Error::Internal(_) => return Err(error.into()),
+        Error::StepLimit { .. } | Error::Unavailable { .. } | Error::WrongDialect { .. } | Error::Internal(_) => {
+            return Err(error.into());
+        }
     };
     let name = engine.name();
     // Without a place there is nothing to point at.

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use querymend_engine::{Answer as EngineAnswer, Cancel, Check, Connections, Engine, Error as EngineTrouble, Limits};
+use querymend_engine::{
+    Answer as EngineAnswer, Cancel, Check, Connections, DataVersion, Engine, Error as EngineTrouble, Limits,
+};
 use querymend_model::{
     Answer as ModelAnswer, Cancel as ModelCancel, Error as ModelTrouble, Model, ModelLimits, Reply, Request,
 };
@@ -36,9 +38,12 @@ fn engine_news<T>(result: &Result<T, EngineTrouble>) -> News {
         Ok(_) | Err(EngineTrouble::Rejected(_)) => News::Alive,
         Err(EngineTrouble::Unavailable { .. } | EngineTrouble::Internal(_)) => News::Down,
         // The limit is ours, and so are the wish to stop and the wrong review.
-        Err(EngineTrouble::TimedOut { .. } | EngineTrouble::Cancelled | EngineTrouble::WrongDialect { .. }) => {
-            News::Nothing
-        }
+        Err(
+            EngineTrouble::TimedOut { .. }
+            | EngineTrouble::StepLimit { .. }
+            | EngineTrouble::Cancelled
+            | EngineTrouble::WrongDialect { .. },
+        ) => News::Nothing,
     }
 }
 
@@ -114,6 +119,10 @@ impl Engine for GuardedEngine {
 
     fn test_connection(&self) -> EngineAnswer<'_, ()> {
         self.guarded(|| self.engine.test_connection())
+    }
+
+    fn data_version(&self) -> EngineAnswer<'_, Option<DataVersion>> {
+        self.guarded(|| self.engine.data_version())
     }
 
     fn connections(&self) -> Option<Connections> {

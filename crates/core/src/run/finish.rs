@@ -51,7 +51,8 @@ impl Run {
             }
         };
         self.current.warnings.extend(said);
-        let (confidence, reasons) = self.confidence(&rows);
+        let (confidence, mut reasons) = self.confidence(&rows);
+        reasons.extend(self.not_indexed());
         let answer = Answer {
             sql: Some(self.current.sql.clone()),
             chart: Chart::of(&rows),
@@ -63,6 +64,19 @@ impl Run {
             ..self.blank(Status::Answered, Stop::Answered)
         };
         self.finish(answer);
+    }
+
+    /// Says so if values of the query were not compared with their column because reading it failed.
+    fn not_indexed(&self) -> Option<String> {
+        let values = self.schema.values()?;
+        let is_unread = |s: &&Stated| {
+            let is_same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+            let mut failed = values.not_indexed().iter().filter(|column| column.reason.is_transient());
+            failed.any(|column| is_same(&column.table, &s.table) && is_same(&column.column, &s.column))
+        };
+        let stated = self.current.stated.iter().find(is_unread)?;
+        let Stated { table, column, value, .. } = stated;
+        Some(format!("'{value}' was not compared with the values of {table}.{column}: they could not be read in time"))
     }
 
     /// With rows that came earlier: what was tried since was no better.

@@ -8,4 +8,5 @@ mod long_deadline;
 mod machine;
 mod schema;
 mod scripts;
+mod value_cache;
 mod values;

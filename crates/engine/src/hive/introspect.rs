@@ -12,7 +12,7 @@ use crate::{Limits, catalogue};
 
 /// What is taken of an answer about all tables.
 const MOST: Limits =
-    Limits { rows: catalogue::MOST, bytes: 1 << 30, time: std::time::Duration::MAX, memory: usize::MAX };
+    Limits { rows: catalogue::MOST, bytes: 1 << 30, time: std::time::Duration::MAX, memory: usize::MAX, steps: None };
 
 pub(super) fn schema(session: &mut Session, database: &str, stop: &Stop) -> Result<Schema, Fault> {
     let operation = session.ask(stop, |server, handle| server.tables(handle, database))?;

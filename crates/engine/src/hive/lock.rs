@@ -161,7 +161,7 @@ fn plan(session: &mut Session, text: &str, sql: &str, stop: &Stop) -> Result<Str
         }
         outcome => outcome?,
     };
-    let limits = Limits { rows: 100_000, bytes: 16 << 20, time: Duration::MAX, memory: 0 };
+    let limits = Limits { rows: 100_000, bytes: 16 << 20, time: Duration::MAX, memory: 0, steps: None };
     let gathered = session.gather(&operation, &limits, stop);
     session.let_go(&operation, matches!(gathered, Err(Fault::Stopped)));
     let rows = gathered?.taking.done();

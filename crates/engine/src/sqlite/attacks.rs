@@ -22,7 +22,9 @@ fn canary(folder: &Path) -> Sqlite {
 /// What `Engine::execute` does with an approved query.
 pub(crate) fn send(engine: &Sqlite, sql: &str) -> Result<Rows, Error> {
     let stop = Stop::new(hang_timeout(), Cancel::new());
-    engine.shared.with_connection(&stop, None, |connection, file| execute(connection, file, sql, &Limits::default()))
+    engine
+        .shared
+        .with_connection(&stop, None, |connection, file| execute(connection, file, sql, &Limits::default(), None))
 }
 
 pub(crate) fn names_in(folder: &Path) -> Vec<String> {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::lock::House;
 use super::{lock, refusal};
-use crate::Error;
+use crate::{DataVersion, Error};
 
 const SMALLEST_PAGE: u64 = 512;
 
@@ -85,6 +85,20 @@ impl DatabaseFile {
         let at_rest = is_wal && !self.has_log();
         let at_rest = at_rest.then(|| (metadata.len(), metadata.modified().ok()));
         Ok(State { identity, at_rest })
+    }
+
+    /// Returns what tells this state of the file from any other: where it lies and how long it is, when it was written, the counter
+    /// of changes and the schema cookie of its header, and the same of its log. Nothing if the header cannot be read.
+    pub(super) fn data_version(&self) -> Result<Option<DataVersion>, Error> {
+        let trouble = |error: io::Error| not_readable(&self.shown, &error);
+        let metadata = fs::metadata(&self.path).map_err(trouble)?;
+        let Some(header) = header(&self.path, identity(&metadata)).map_err(trouble)? else { return Ok(None) };
+        // Commits in WAL mode leave the file as it is until the next checkpoint.
+        let log = fs::metadata(self.beside("-wal")).ok().filter(|log| log.len() > 0);
+        let log = log.map(|log| (log.len(), log.modified().ok()));
+        let version =
+            format!("{:?} {} {:?} {header:?} {log:?}", identity(&metadata), metadata.len(), metadata.modified().ok());
+        Ok(Some(DataVersion { identity: format!("sqlite:{}", self.path.display()), version }))
     }
 
     /// Whether somebody has the database open in WAL mode, or left a log behind that must be read too.
@@ -193,6 +207,14 @@ struct Header {
 
 /// Whether the header says that the database is in WAL mode.
 fn says_wal(path: &Path, identity: (u64, u64)) -> io::Result<bool> {
+    Ok(header(path, identity)?.is_some_and(|start| start[19] == 2))
+}
+
+/// Length of the part of the header that holds the counter of changes (bytes 24 to 27) and the schema cookie (40 to 43).
+const HEADER_BYTES: usize = 44;
+
+/// Returns the beginning of the file; nothing if it is none of SQLite's, or too many files were looked at.
+fn header(path: &Path, identity: (u64, u64)) -> io::Result<Option<[u8; HEADER_BYTES]>> {
     let mut headers = LOOKED_AT.lock().unwrap_or_else(PoisonError::into_inner);
     // A file that another one has replaced is closed, so that its space on disk is not kept.
     headers.retain(|header| header.path != path || header.identity == identity);
@@ -203,16 +225,16 @@ fn says_wal(path: &Path, identity: (u64, u64)) -> io::Result<bool> {
     }
     let i = match known {
         Some(i) => i,
-        None if headers.len() == MOST_HEADERS => return Ok(false),
+        None if headers.len() == MOST_HEADERS => return Ok(None),
         None => {
             headers.push(Header { path: path.to_path_buf(), identity, file: File::open(path)? });
             headers.len() - 1
         }
     };
     let mut file = &headers[i].file;
-    let mut start = [0; 20];
+    let mut start = [0; HEADER_BYTES];
     file.seek(SeekFrom::Start(0))?;
     // A file too short to have a header is empty, or none of SQLite's: SQLite will say so.
     let whole = file.read_exact(&mut start).is_ok();
-    Ok(whole && start.starts_with(b"SQLite format 3\0") && start[19] == 2)
+    Ok((whole && start.starts_with(b"SQLite format 3\0")).then_some(start))
 }

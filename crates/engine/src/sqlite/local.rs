@@ -9,8 +9,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::file::DatabaseFile;
-use super::{execute, introspect, lock, prepare, refusal, watch};
-use crate::stop::Stop;
+use super::{execute, introspect, lock, prepare, refusal, usual_stop, watch};
+use crate::stop::{Steps, Stop};
 use crate::thread::blocking;
 use crate::{Answer, Cancel, Engine, Error, Limits};
 
@@ -37,12 +37,11 @@ impl Local {
 
     fn run<T: Send + 'static>(
         &self,
-        limits: &Limits,
-        cancel: &Cancel,
+        stop: Stop,
         work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error> + Send + 'static,
     ) -> Answer<'_, T> {
         let shared = Arc::clone(&self.shared);
-        blocking(Stop::new(limits.time, cancel.clone()), move |stop| {
+        blocking(stop, move |stop| {
             let mut connection = shared.connection.lock().unwrap_or_else(PoisonError::into_inner);
             let trouble = |error| refusal::meaning(error, &shared.file);
             watch::watch(&mut connection, stop).map_err(trouble)?;
@@ -63,7 +62,7 @@ impl Engine for Local {
     }
 
     fn schema(&self) -> Answer<'_, Schema> {
-        self.run(&Limits::default(), &Cancel::new(), |connection, file| introspect::schema(connection, file, 0))
+        self.run(usual_stop(), |connection, file| introspect::schema(connection, file, 0))
     }
 
     fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()> {
@@ -71,9 +70,7 @@ impl Engine for Local {
             return Box::pin(async { Err(error) });
         }
         let sql = query.sql().to_string();
-        self.run(&Limits::default(), &Cancel::new(), move |connection, file| {
-            prepare(connection, file, &sql).map(|_| ())
-        })
+        self.run(usual_stop(), move |connection, file| prepare(connection, file, &sql).map(|_| ()))
     }
 
     fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows> {
@@ -82,7 +79,9 @@ impl Engine for Local {
         }
         let sql = query.sql().to_string();
         let caps = limits.clone();
-        self.run(limits, cancel, move |connection, file| execute(connection, file, &sql, &caps))
+        let steps = limits.steps.map(Steps::new);
+        let stop = Stop::new(limits.time, cancel.clone()).with_steps(steps.clone());
+        self.run(stop, move |connection, file| execute(connection, file, &sql, &caps, steps.as_ref()))
     }
 
     fn test_connection(&self) -> Answer<'_, ()> {

@@ -13,7 +13,11 @@ pub(super) fn watch(connection: &mut Connection, stop: &Stop) -> rusqlite::Resul
     let working = connection.get_interrupt_handle();
     stop.answer_with(move || working.interrupt());
     let stop = stop.clone();
-    connection.progress_handler(INSTRUCTIONS, Some(move || stop.reason().is_some()))
+    let must_end = move || {
+        stop.count(INSTRUCTIONS as u64);
+        stop.reason().is_some()
+    };
+    connection.progress_handler(INSTRUCTIONS, Some(must_end))
 }
 
 /// Takes the watch off, so that a pooled connection does not keep the last query's deadline.

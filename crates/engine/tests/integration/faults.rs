@@ -146,7 +146,7 @@ impl Road {
             Error::TimedOut { .. } => matches!(fault, Fault::Stall | Fault::Garbage | Fault::HalfClose),
             // Garbage may be what the server was sent, and it may say so.
             Error::Rejected(_) => fault == Fault::Garbage,
-            Error::Cancelled | Error::WrongDialect { .. } | Error::Internal(_) => false,
+            Error::StepLimit { .. } | Error::Cancelled | Error::WrongDialect { .. } | Error::Internal(_) => false,
         };
         let hint = matches!(error, Error::Rejected(_)) || error.hint().is_some_and(|hint| !hint.is_empty());
         let said = format!("{error} {:?} {error:?}", error.hint());

@@ -611,3 +611,70 @@ async fn c01_a_denied_function_is_denied_behind_a_view_too() {
     assert!(matches!(under(&engine, &policy, "SELECT x FROM v").await, Err(Error::Rejected(_))));
     assert_eq!(under(&engine, &policy, "SELECT x FROM w").await.unwrap().rows, [[Cell::Text("A".into())]]);
 }
+
+/// Returns the least number of steps, in thousands, within which a query is answered.
+async fn thousands_of_steps(engine: &dyn Engine, sql: &str) -> u64 {
+    let query = approve(engine, sql);
+    for thousands in 0..1_000 {
+        let limits = Limits { steps: Some(thousands * 1_000), ..limits() };
+        match engine.execute(&query, &limits, &Cancel::new()).await {
+            Err(Error::StepLimit { .. }) => {}
+            Ok(_) => return thousands,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("{sql} takes more than a million steps");
+}
+
+#[tokio::test]
+async fn a_query_takes_the_same_steps_on_every_connection() {
+    let (_folder, file) = database(
+        "CREATE TABLE t (x INTEGER, y TEXT);
+         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+         INSERT INTO t SELECT i, 'value ' || i FROM n;",
+    );
+    let sql = "SELECT count(*) FROM t WHERE y = 'nowhere'";
+    let fresh = thousands_of_steps(&Sqlite::open(&file).unwrap(), sql).await;
+    assert!(fresh > 5, "{fresh}");
+    let warm = Sqlite::open(&file).unwrap();
+    for _ in 0..3 {
+        assert_eq!(thousands_of_steps(&warm, sql).await, fresh);
+    }
+    // A connection that was stopped is as good as any.
+    assert_eq!(ask(&warm, sql).await.unwrap().rows, [[Cell::Integer(0)]]);
+}
+
+#[tokio::test]
+async fn a_lookup_without_end_is_stopped_by_its_steps() {
+    let (_folder, file) = database("CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3), (4), (5), (6), (7), (8);");
+    let engine = Sqlite::open(&file).unwrap();
+    let endless = approve(&engine, "SELECT count(*) FROM t a, t b, t c, t d, t e, t f, t g, t h, t i, t j");
+    let lookup = Limits { time: hang_timeout(), ..Limits::lookup(1) };
+    let stopped = in_time("the lookup", engine.execute(&endless, &lookup, &Cancel::new())).await.unwrap_err();
+    assert!(matches!(stopped, Error::StepLimit { .. }), "{stopped:?}");
+    assert!(stopped.to_string().contains("steps") && stopped.hint().is_some() && !stopped.is_transient());
+    let small = approve(&engine, "SELECT 1 FROM t WHERE x = 8");
+    assert_eq!(engine.execute(&small, &lookup, &Cancel::new()).await.unwrap().rows.len(), 1);
+}
+
+#[tokio::test]
+async fn the_data_version_changes_with_the_data_and_not_by_reading() {
+    for mode in ["DELETE", "WAL"] {
+        let (_folder, file) =
+            database(&format!("PRAGMA journal_mode = {mode}; CREATE TABLE t (x); INSERT INTO t VALUES (1);"));
+        let version = async || Sqlite::open(&file).unwrap().data_version().await.unwrap().unwrap();
+        let first = version().await;
+        assert!(first.identity.starts_with("sqlite:/") && first.identity.ends_with("a.db"), "{mode}: {first:?}");
+        value(&file, "SELECT count(*) FROM t").await.unwrap();
+        assert_eq!(version().await, first, "{mode}");
+        // Same size, and within the same tick of the clock: the file's own counter tells.
+        let writer = Connection::open(&file).unwrap();
+        writer.execute("UPDATE t SET x = 2", []).unwrap();
+        let second = version().await;
+        assert_ne!(second.version, first.version, "{mode}");
+        writer.execute_batch("CREATE TABLE u (y)").unwrap();
+        drop(writer);
+        let third = version().await;
+        assert!(third.version != second.version && third.identity == first.identity, "{mode}");
+    }
+}
