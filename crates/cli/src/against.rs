@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use querymend::Config;
@@ -10,7 +10,7 @@ use querymend::config::ValuesSection;
 use querymend::context::values;
 use querymend_engine::{Answer, open};
 use querymend_sql::dialect::{DIALECTS, SQLITE};
-use querymend_sql::{Dialect, Policy, Schema};
+use querymend_sql::{Context, Dialect, NotIndexed, NotIndexedReason, Policy, Schema, review};
 
 use crate::failure::Failure;
 use crate::input;
@@ -21,10 +21,6 @@ use crate::setup::{Located, usual_database};
 /// What to do where there are no tables.
 pub const NAMING: &str = "name a database with --db, in the variable QUERYMEND_DB or as `database` in querymend.yaml, or a file \
                           with --schema";
-
-/// Longest time for reading values of a database, unless the configuration sets another: whoever
-/// checks a query waits for it.
-const READING: Duration = Duration::from_secs(3);
 
 /// The options that say it.
 #[derive(Debug, Clone, Args)]
@@ -40,7 +36,7 @@ pub struct Against {
     /// Dialect of the SQL [default: that of the database, else sqlite]
     #[arg(long, value_name = "NAME", value_parser = dialect)]
     pub dialect: Option<&'static Dialect>,
-    /// Read no values of the database: only its tables and columns
+    /// Read no values of the database, nor the index of them that is kept: only its tables and columns
     #[arg(long)]
     pub no_values: bool,
 }
@@ -57,13 +53,10 @@ pub struct Known {
     pub values: ValuesSection,
 }
 
-/// Returns the settings for reading values of a database: what the configuration allows, in the time that it sets.
-///
-/// The default time is meant for reading in the background; a person who has set none waits for `READING` instead.
+/// Returns the settings for reading values of a database: what the configuration allows.
 pub fn readable(config: &Config, unwanted: bool) -> ValuesSection {
     let allowed = config.values.clone();
-    let time = if allowed.time == ValuesSection::default().time { READING } else { allowed.time };
-    ValuesSection { enabled: allowed.enabled && !unwanted, time, ..allowed }
+    ValuesSection { enabled: allowed.enabled && !unwanted, ..allowed }
 }
 
 impl Known {
@@ -91,7 +84,40 @@ impl Known {
         if let Some(schema) = &self.schema {
             tell_idle(policy, schema, out);
         }
-        self.hiding(policy)
+        let begun = Instant::now();
+        let known = self.hiding(policy);
+        known.tell_values(begun.elapsed().as_millis(), out);
+        known
+    }
+
+    /// Says with `-v` what is in the index of values, and names every column that is not.
+    fn tell_values(&self, took_ms: u128, out: &Out) {
+        let Some(values) = self.schema.as_ref().and_then(Schema::values) else { return };
+        let columns = values.columns();
+        let whole = columns.iter().filter(|held| held.whole).count();
+        let indexed = counted(columns.len(), "column");
+        out.detail(&format!("indexed the values of {indexed} in {took_ms} ms, {whole} of them whole"));
+        for left_out in values.not_indexed() {
+            out.detail(&format!("  not indexed: {}", described(left_out)));
+        }
+    }
+
+    /// Returns the columns of some tables whose values are not indexed, but for sensitive ones.
+    pub fn not_indexed(&self, tables: &[String]) -> Vec<NotIndexed> {
+        let values = self.schema.as_ref().and_then(Schema::values);
+        values.map_or(Vec::new(), |values| values.not_indexed_of(tables).cloned().collect())
+    }
+
+    /// The same for the tables of a query.
+    pub fn not_indexed_in(&self, sql: &str, context: &Context<'_>) -> Vec<NotIndexed> {
+        let values = self.schema.as_ref().and_then(Schema::values);
+        // Most databases are indexed whole, and a review takes its time.
+        match values {
+            Some(values) if !values.not_indexed().is_empty() => {
+                self.not_indexed(&review(sql, context).extracted.tables)
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// The same without a word.
@@ -101,16 +127,47 @@ impl Known {
         known
     }
 
-    /// Reads what the text columns hold, so that a value that is nowhere can be told. Without it only less is told, so that
-    /// what goes wrong here says nothing.
+    /// Reads what the text columns hold, or loads it where it is kept, so that a value that is nowhere can be told. Columns that
+    /// cannot be read are listed in the index.
     fn learn(&self, policy: &Policy) {
         let address = self.database.as_deref().filter(|_| self.values.enabled);
         let (Some(schema), Some(address)) = (&self.schema, address) else { return };
         let Ok(engine) = open(address) else { return };
-        let values = wait(Box::pin(async { Ok(values::read(&*engine, schema, policy, &self.values).await) }));
+        let values = wait(Box::pin(async { Ok(values::load(&*engine, schema, policy, &self.values).await) }));
         if let Ok(values) = values {
             schema.learn(Arc::new(values));
         }
+    }
+}
+
+/// Tells people which columns of the query's tables are not indexed, in one line.
+pub fn tell_not_indexed(left_out: &[NotIndexed], out: &Out) {
+    let Some(first) = left_out.first() else { return };
+    let more = match left_out.len() {
+        1 => String::new(),
+        n => format!(", and {} more (-v names them)", n - 1),
+    };
+    out.note(&format!("note: values are not compared with {}{more}", described(first)));
+}
+
+/// `table.column: why`.
+pub fn described(left_out: &NotIndexed) -> String {
+    let NotIndexed { table, column, reason, detail } = left_out;
+    let detail = detail.as_deref().map_or(String::new(), |detail| format!(": {}", one_line(detail)));
+    format!("{}: {}{detail}", one_line(&format!("{table}.{column}")), reason.as_str())
+}
+
+/// What to do about columns that are not indexed.
+pub fn remedy(reason: NotIndexedReason) -> &'static str {
+    match reason {
+        NotIndexedReason::RowLimit => "raise `values.total_rows`, or leave big tables out with `values.exclude`",
+        NotIndexedReason::ByteLimit => {
+            "raise `values.table_bytes` and `values.bytes`, or leave columns out with `values.exclude`"
+        }
+        NotIndexedReason::TimedOut => "raise `values.time`, or leave slow tables out with `values.exclude`",
+        NotIndexedReason::Failed => "grant SELECT on the table, or leave it out with `values.exclude`",
+        NotIndexedReason::Unavailable => "check the connection and try again",
+        NotIndexedReason::Sensitive => "name it in `values.allow` if it is not",
     }
 }
 

@@ -8,6 +8,7 @@ use querymend::Config;
 use querymend_sql::{Dialect, Policy, Schema, SchemaError};
 
 use crate::failure::Failure;
+use crate::state;
 
 /// More than this is not read into memory; no query, schema or policy is so long.
 pub const MOST_BYTES: usize = 16 << 20;
@@ -88,7 +89,7 @@ pub fn schema(path: &Path, dialect: &Dialect) -> Result<Schema, Failure> {
 
 /// The configuration, with the house rules of a file besides its own. Neither takes back what the other denies.
 pub fn config(policy: Option<&Path>) -> Result<Config, Failure> {
-    let mut config = Config::load()?;
+    let mut config = state::with_value_cache(Config::load()?);
     if let Some(path) = policy {
         config.policy = std::mem::take(&mut config.policy).and(policy_file(path)?);
     }

@@ -1,6 +1,6 @@
 //! A repair with the database as judge, as one call and as batches ask for it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use querymend::correct::{Circumstances, told};
 use querymend_engine::{Cancel, Engine, Error, Limits, open};
@@ -27,6 +27,7 @@ pub struct Broken<'b> {
 pub struct Judge<'j> {
     runtime: &'j Runtime,
     engine: &'j dyn Engine,
+    timeouts: Cell<usize>,
 }
 
 /// Databases that one thread has open, the last one used at the end.
@@ -60,7 +61,7 @@ impl Judges {
             self.engines.remove(0);
         }
         let engine = self.engines.push_mut(held);
-        Ok(Judge { runtime, engine: &*engine.1 })
+        Ok(Judge { runtime, engine: &*engine.1, timeouts: Cell::default() })
     }
 }
 
@@ -68,6 +69,11 @@ impl Judge<'_> {
     /// Whether it speaks the dialect; the same text may mean something else in another.
     pub fn speaks(&self, context: &Context<'_>) -> bool {
         self.engine.dialect().name == context.dialect.name
+    }
+
+    /// Returns how many lookups the database did not answer in time. They count as unknown.
+    pub fn timeouts(&self) -> usize {
+        self.timeouts.get()
     }
 }
 
@@ -97,8 +103,14 @@ impl querymend_sql::Judge for Asked<'_> {
     fn gives_rows(&self, query: &Approved) -> Option<bool> {
         let limits = Limits::lookup(1);
         let cancel = Cancel::new();
-        let rows = self.judge.runtime.block_on(self.judge.engine.execute(query, &limits, &cancel)).ok()?;
-        Some(!rows.rows.is_empty())
+        match self.judge.runtime.block_on(self.judge.engine.execute(query, &limits, &cancel)) {
+            Ok(rows) => Some(!rows.rows.is_empty()),
+            Err(error) => {
+                let is_timeout = matches!(error, Error::TimedOut { .. });
+                self.judge.timeouts.set(self.judge.timeouts.get() + usize::from(is_timeout));
+                None
+            }
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::chosen;
 use crate::failure::Failure;
 use crate::input;
 use crate::out::Out;
+use crate::state;
 
 /// The options that say which model is asked, and how often.
 #[derive(Debug, Clone, Args)]
@@ -105,6 +106,7 @@ impl Asking {
             Some(file) => Config::read(file)?,
             None => Config::load()?,
         };
+        config = state::with_value_cache(config);
         if let Some(file) = &self.policy {
             // It adds to what the configuration denies, and takes nothing of it back.
             config.policy = std::mem::take(&mut config.policy).and(input::policy_file(file)?);

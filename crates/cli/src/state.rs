@@ -23,6 +23,13 @@ pub fn cache() -> Option<PathBuf> {
     absolute("XDG_CACHE_HOME").or_else(home).map(|cache| cache.join("querymend"))
 }
 
+/// With the folder of the index of values, where the configuration names none.
+pub fn with_value_cache(mut config: Config) -> Config {
+    let usual = || querymend_model::Cache::of_the_user().map(|cache| cache.folder().join("values"));
+    config.values.cache_folder = config.values.cache_folder.take().or_else(usual);
+    config
+}
+
 /// A file in the state folder that only its owner may read; it is made if it is not there.
 pub fn private(name: &str) -> Option<PathBuf> {
     let folder = folder()?;

@@ -3,9 +3,10 @@
 use clap::{Args, ValueEnum};
 use querymend::correct::words;
 use querymend::direct::Checked;
-use querymend_sql::{Context, Review, Verdict, review};
+use querymend_sql::{Context, NotIndexed, Review, Verdict, review};
 use serde::Serialize;
 
+use crate::against::tell_not_indexed;
 use crate::commands::batch::{Batch, Checking};
 use crate::failure::{Exit, Failure};
 use crate::given::Given;
@@ -53,6 +54,16 @@ pub struct Check {
     pub batch: Batch,
 }
 
+/// A review as JSON, with what it could not compare.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    checked: Checked,
+    /// Columns of the query's tables whose values are not indexed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_indexed: Vec<NotIndexed>,
+}
+
 /// Does it.
 pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
     let config = check.given.config()?;
@@ -69,9 +80,11 @@ pub fn run(check: &Check, out: &mut Out) -> Result<Exit, Failure> {
     let context =
         Context { schema: known.schema.as_ref(), dialect: known.dialect, policy, question: question.as_deref() };
     let review = review(&text.text, &context);
+    let not_indexed = known.not_indexed(&review.extracted.tables);
+    tell_not_indexed(&not_indexed, out);
     match check.format {
         Format::Text => write_text(&text, &review, check.explain, known.schema.is_some(), out)?,
-        Format::Json => out.json(&pretty(&Checked::from(&review))?)?,
+        Format::Json => out.json(&pretty(&Report { checked: Checked::from(&review), not_indexed })?)?,
         Format::Sarif => out.json(&pretty(&sarif::log(&text.name, &review))?)?,
     }
     if check.explain && check.format == Format::Sarif {

@@ -5,14 +5,18 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use querymend::Config;
+use querymend::context::values;
 use querymend_engine::{Check, Engine, Standing};
+use querymend_sql::{NotIndexed, NotIndexedReason, Schema, Values};
 use serde_json::json;
 
+use crate::against::{described, remedy};
 use crate::commands::check::pretty;
 use crate::failure::{Exit, Failure};
 use crate::out::{Out, counted};
 use crate::render::one_line;
 use crate::setup::{Database, runtime};
+use crate::state;
 
 /// How what was found is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -50,10 +54,11 @@ pub fn run(doctor: &Doctor, out: &mut Out) -> Result<Exit, Failure> {
         Some(file) => Config::read(file)?,
         None => Config::load()?,
     };
+    let config = state::with_value_cache(config);
     let address = doctor.database.must_have_address(&config)?;
     let (name, dialect, checks) = match doctor.database.open_at(&address, &config) {
         Ok(engine) => {
-            let checks = runtime()?.block_on(examine(&*engine));
+            let checks = runtime()?.block_on(examine(&*engine, &config));
             (engine.name().to_string(), Some(engine.dialect().name), checks)
         }
         // A database that is not there is what a doctor is asked about.
@@ -86,14 +91,15 @@ fn without_secrets(address: &str) -> String {
     }
 }
 
-/// What the engine finds, and whether its tables can be read.
-async fn examine(engine: &dyn Engine) -> Vec<Check> {
+/// What the engine finds, and whether its tables and their values can be read.
+async fn examine(engine: &dyn Engine, config: &Config) -> Vec<Check> {
     let mut checks = match engine.examine().await {
         Ok(checks) => checks,
         Err(error) => return vec![Check::bad("connection", error.to_string(), error.hint().unwrap_or_default())],
     };
     let begun = Instant::now();
-    checks.push(match engine.schema().await {
+    let schema = engine.schema().await;
+    checks.push(match &schema {
         Ok(schema) if schema.tables().is_empty() => Check::doubtful(
             "tables",
             "there are none that can be read",
@@ -107,7 +113,39 @@ async fn examine(engine: &dyn Engine) -> Vec<Check> {
         }
         Err(error) => Check::bad("tables", error.to_string(), error.hint().unwrap_or_default()),
     });
+    if let Some(schema) = schema.ok().filter(|schema| config.values.enabled && !schema.tables().is_empty()) {
+        checks.push(examine_values(engine, schema, config).await);
+    }
     checks
+}
+
+/// Columns that are named where some are not indexed.
+const MAX_NAMED_COLUMNS: usize = 5;
+
+/// Whether the values of all text columns can be indexed.
+async fn examine_values(engine: &dyn Engine, schema: Schema, config: &Config) -> Check {
+    let begun = Instant::now();
+    let schema = config.policy.readable(schema);
+    let values = values::load(engine, &schema, &config.policy, &config.values).await;
+    let took = begun.elapsed().as_millis();
+    let indexed = format!("{}, in {took} ms", describe_index(&values));
+    let left_out: Vec<&NotIndexed> =
+        values.not_indexed().iter().filter(|column| column.reason != NotIndexedReason::Sensitive).collect();
+    let Some(first) = left_out.first() else { return Check::good("values", indexed) };
+    let mut named: Vec<String> = left_out.iter().take(MAX_NAMED_COLUMNS).map(|column| described(column)).collect();
+    if left_out.len() > MAX_NAMED_COLUMNS {
+        named.push(format!("and {} more", left_out.len() - MAX_NAMED_COLUMNS));
+    }
+    Check::doubtful("values", format!("{indexed}; not indexed: {}", named.join("; ")), remedy(first.reason))
+}
+
+/// `12 columns indexed, 10 of them whole, 2 sensitive columns not read`.
+fn describe_index(values: &Values) -> String {
+    let whole = values.columns().iter().filter(|held| held.whole).count();
+    let is_sensitive = |column: &&NotIndexed| column.reason == NotIndexedReason::Sensitive;
+    let sensitive = values.not_indexed().iter().filter(is_sensitive).count();
+    let indexed = counted(values.columns().len(), "column");
+    format!("{indexed} indexed, {whole} of them whole; {} not read", counted(sensitive, "sensitive column"))
 }
 
 fn word(standing: Standing) -> &'static str {

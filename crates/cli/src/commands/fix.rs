@@ -3,14 +3,15 @@
 use clap::{Args, ValueEnum};
 use querymend::correct::{Corrected, enough, succeeded, words};
 use querymend_sql::diff::{Change, diff};
-use querymend_sql::{Applicability, Context, Finding, Repair, Severity, Span, Status, review};
+use querymend_sql::{Applicability, Context, Finding, NotIndexed, Repair, Severity, Span, Status, review};
+use serde::Serialize;
 
 use crate::commands::batch::{Batch, Mending};
 use crate::commands::check::pretty;
 use crate::failure::{Exit, Failure};
 use crate::given::Given;
 use crate::input::Text;
-use crate::mend::{Broken, Judges, mend};
+use crate::mend::{Broken, Judge, Judges, mend};
 use crate::out::{Out, counted};
 use crate::{against, render};
 
@@ -98,6 +99,19 @@ pub struct Fix {
     pub batch: Batch,
 }
 
+/// A correction as JSON, with what could not be looked up for it.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    corrected: Corrected,
+    /// Columns of the query's tables whose values are not indexed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_indexed: Vec<NotIndexed>,
+    /// Lookups that the database did not answer in time; they count as unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unanswered_lookups: Option<usize>,
+}
+
 /// Does it.
 pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
     let config = fix.given.config()?;
@@ -128,9 +142,21 @@ pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
     }
     let repair = mend(&broken, judge.as_ref())?;
     let exit = if succeeded(repair.status) { Exit::Done } else { Exit::Refused };
+    let not_indexed = known.not_indexed_in(&repair.sql, &context);
+    let unanswered_lookups = judge.as_ref().map(Judge::timeouts).filter(|timeouts| *timeouts > 0);
+    against::tell_not_indexed(&not_indexed, out);
+    if let Some(timeouts) = unanswered_lookups {
+        let lookups = counted(timeouts, "lookup");
+        out.note(&format!(
+            "note: the database did not answer {lookups} in time; what they would have settled stays open"
+        ));
+    }
     match fix.format {
         Format::Text => write_text(&text, &repair, &context, out)?,
-        Format::Json => out.json(&pretty(&Corrected::new(repair, fix.session.clone(), fix.user.clone()))?)?,
+        Format::Json => {
+            let corrected = Corrected::new(repair, fix.session.clone(), fix.user.clone());
+            out.json(&pretty(&Report { corrected, not_indexed, unanswered_lookups })?)?;
+        }
     }
     Ok(exit)
 }

@@ -236,26 +236,22 @@ fn f01_only_the_values_that_the_configuration_allows_are_read() {
     let wrong = "SELECT name FROM products WHERE category = 'electronics'";
     let line = format!("{}\n", serde_json::json!({ "sql": wrong, "db": "shop.db" }));
     for (settings, told) in [
-        ("values: {time: 24h}\n", true),
-        ("values: {time: 24h, exclude: [customers.city]}\n", true),
-        ("values: {time: 24h, enabled: false}\n", false),
-        ("values: {time: 24h, exclude: [category]}\n", false),
-        ("values: {time: 24h, exclude: [products.*]}\n", false),
+        ("", true),
+        ("values: {exclude: [customers.city]}\n", true),
+        ("values: {enabled: false}\n", false),
+        ("values: {exclude: [category]}\n", false),
+        ("values: {exclude: [products.*]}\n", false),
     ] {
         place.file("querymend.yaml", settings);
         let checked = place.run(&["check", "--db", "shop.db", "--sql", wrong]);
         assert_eq!(checked.code, 0, "{settings}: {}", checked.stderr);
         assert_eq!(checked.stdout.contains("did you mean 'Electronics'?"), told, "{settings}: {}", checked.stdout);
-        // A value is put right only when the database says, within half a second, that it does not hold it.
-        let is_mended = |ended: &Ended| ended.stdout.contains("'Electronics'") && ended.stderr.contains("Electronics");
-        let fix = || place.run(&["fix", "--db", "shop.db", "--sql", wrong]);
-        let mended = Place::run_until(fix, |ended| !told || is_mended(ended));
+        let mended = place.run(&["fix", "--db", "shop.db", "--sql", wrong]);
         assert_eq!(mended.stdout.contains("'Electronics'"), told, "{settings}: {}", mended.stdout);
         assert_eq!(mended.stderr.contains("Electronics"), told, "{settings}: {}", mended.stderr);
         let checked = place.run_with(&["check", "--batch", "-"], line.as_bytes());
         assert_eq!(checked.stdout.contains("Electronics"), told, "{settings}: {}", checked.stdout);
-        let fix = || place.run_with(&["fix", "--batch", "-"], line.as_bytes());
-        let mended = Place::run_until(fix, |ended| !told || ended.stdout.contains("Electronics"));
+        let mended = place.run_with(&["fix", "--batch", "-"], line.as_bytes());
         assert_eq!(mended.stdout.contains("Electronics"), told, "{settings}: {}", mended.stdout);
     }
 }

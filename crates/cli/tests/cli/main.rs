@@ -9,6 +9,7 @@ mod bad_input;
 mod batch;
 mod chat;
 mod check;
+mod determinism;
 mod doctor;
 mod eval;
 #[cfg(unix)]

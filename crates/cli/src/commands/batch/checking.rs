@@ -1,6 +1,6 @@
 //! `check --batch`: a verdict for every line.
 
-use querymend_sql::{Verdict, review};
+use querymend_sql::{NotIndexed, Verdict, review};
 use serde::Serialize;
 
 use super::job::{Answer, Asked, Found, Job};
@@ -13,6 +13,9 @@ pub struct Checking;
 struct Body {
     verdict: Verdict,
     findings: Vec<Found>,
+    /// Columns of the query's tables whose values are not indexed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_indexed: Vec<NotIndexed>,
 }
 
 impl Job for Checking {
@@ -29,11 +32,13 @@ impl Job for Checking {
             Verdict::Approved => "approved",
             Verdict::Refused => "refused",
         };
-        Ok(Answer { outcome, body: Body { verdict, findings: review.findings.into_iter().map(Found::from).collect() } })
+        let not_indexed = asked.known.not_indexed(&review.extracted.tables);
+        let findings = review.findings.into_iter().map(Found::from).collect();
+        Ok(Answer { outcome, body: Body { verdict, findings, not_indexed } })
     }
 
     /// What was not reviewed is not run.
     fn unseen(&self, _sql: &str) -> impl Serialize {
-        Body { verdict: Verdict::Refused, findings: Vec::new() }
+        Body { verdict: Verdict::Refused, findings: Vec::new(), not_indexed: Vec::new() }
     }
 }

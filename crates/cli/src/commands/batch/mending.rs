@@ -1,12 +1,12 @@
 //! `fix --batch`: every line mended, where it can be.
 
 use querymend::correct::succeeded;
-use querymend_sql::{Applicability, Applied, MeaningClaim, Status};
+use querymend_sql::{Applicability, Applied, MeaningClaim, NotIndexed, Status};
 use serde::{Deserialize, Serialize};
 
 use super::job::{Answer, Asked, Found, Job};
 use crate::failure::Failure;
-use crate::mend::{Broken, Judges, mend};
+use crate::mend::{Broken, Judge, Judges, mend};
 use querymend::trace_id;
 
 /// Mends every line.
@@ -36,6 +36,17 @@ struct Body {
     meaning: Option<MeaningClaim>,
     doubts: Vec<String>,
     trace_id: String,
+    /// Columns of the query's tables whose values are not indexed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_indexed: Vec<NotIndexed>,
+    /// Lookups that the database did not answer in time; they count as unknown.
+    #[serde(skip_serializing_if = "is_zero")]
+    unanswered_lookups: usize,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl Job for Mending {
@@ -66,6 +77,7 @@ impl Job for Mending {
             Status::GaveUp => "given up",
             Status::Refused => "refused",
         };
+        let not_indexed = asked.known.not_indexed_in(&repair.sql, &asked.context());
         let body = Body {
             names_resolved: succeeded(repair.status),
             meaning: repair.meaning(),
@@ -75,6 +87,8 @@ impl Job for Mending {
             fixes: repair.applied,
             findings: repair.findings.into_iter().map(Found::from).collect(),
             trace_id: trace_id(),
+            not_indexed,
+            unanswered_lookups: judge.as_ref().map_or(0, Judge::timeouts),
         };
         Ok(Answer { outcome, body })
     }
@@ -90,6 +104,8 @@ impl Job for Mending {
             meaning: None,
             doubts: Vec::new(),
             trace_id: trace_id(),
+            not_indexed: Vec::new(),
+            unanswered_lookups: 0,
         }
     }
 }
