@@ -118,9 +118,10 @@ impl Querymend {
         Context { schema: Some(schema), dialect: self.engine.dialect(), policy: &self.policy, question }
     }
 
-    /// What the critic says of a query. The database is asked for its tables alone.
+    /// What the critic says of a query. The query is not run; it is held against the tables and the index of values.
     pub async fn check(&self, sql: &str, question: Option<&str>) -> Result<Checked, Problem> {
         let schema = self.schema().await.map_err(database_problem)?;
+        self.known.learned().await;
         Ok(Checked::from(&review(sql, &self.context(&schema, question))))
     }
 
@@ -149,6 +150,7 @@ impl Querymend {
         let cancel = Cancel::new();
         let driver = Driver::new(self, "", true, words.unwrap_or_default().to_string(), &cancel);
         let mut refused = Vec::new();
+        self.learned().await;
         let mended =
             driver.mend(&asked.original_query, said, asked.apply, true, &mut refused).await.map_err(hindered)?;
         let schema = driver.schema().await.map_err(database_problem)?;

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use querymend::config::ValuesSection;
 use querymend::context::values::read;
+use querymend::correct::Correct;
 use querymend::{Config, Querymend, Status};
 use querymend_engine::{Engine, open};
 use querymend_model::Script;
@@ -119,6 +120,31 @@ async fn f01_a_value_in_another_case_is_put_right_and_what_the_database_holds_is
     schema.learn(Arc::clone(querymend.schema().await.unwrap().values().unwrap()));
     let answer = later.ask("Who is zoe?").await;
     assert_eq!(answer.sql.as_deref(), Some("SELECT id FROM people WHERE name = 'zoe'"));
+}
+
+#[tokio::test]
+async fn the_first_check_and_correction_wait_for_the_values() {
+    let (_folder, engine) = database(PEOPLE);
+    let wrong = "SELECT id FROM people WHERE name = 'ada'";
+    let fresh = || Querymend::new(Arc::clone(&engine), Arc::new(Script::new([wrong])), config());
+    let checked = fresh().check(wrong, None).await.unwrap();
+    assert_eq!(checked.findings.iter().map(|f| f.finding.code).collect::<Vec<_>>(), ["unknown-value"]);
+    let corrected = fresh().correct(&Correct::new(wrong)).await.unwrap();
+    assert_eq!(corrected.corrected_sql, "SELECT id FROM people WHERE name = 'Ada'");
+    let answer = fresh().ask("Who is ada?").await;
+    assert_eq!(answer.sql.as_deref(), Some("SELECT id FROM people WHERE name = 'Ada'"));
+}
+
+#[tokio::test]
+async fn an_answer_says_which_value_was_not_compared() {
+    let (_folder, engine) = database(PEOPLE);
+    let config = config();
+    let settings = ValuesSection { time: Duration::ZERO, ..ValuesSection::default() };
+    let script = Script::new(["SELECT id FROM people WHERE name = 'Ada'"]);
+    let querymend = Querymend::new(engine, Arc::new(script), Config { values: settings, ..config });
+    let answer = querymend.ask("Who is Ada?").await;
+    let why = "'Ada' was not compared with the values of people.name: they could not be read in time";
+    assert!(answer.reasons.iter().any(|reason| reason == why), "{:?}", answer.reasons);
 }
 
 #[tokio::test]
