@@ -111,9 +111,10 @@ impl Known {
     /// The same for the tables of a query.
     pub fn not_indexed_in(&self, sql: &str, context: &Context<'_>) -> Vec<NotIndexed> {
         let values = self.schema.as_ref().and_then(Schema::values);
+        let is_by_accident = |column: &NotIndexed| column.reason != NotIndexedReason::Sensitive;
         // Most databases are indexed whole, and a review takes its time.
         match values {
-            Some(values) if !values.not_indexed().is_empty() => {
+            Some(values) if values.not_indexed().iter().any(is_by_accident) => {
                 self.not_indexed(&review(sql, context).extracted.tables)
             }
             _ => Vec::new(),

@@ -1,4 +1,4 @@
-//! An engine without the short deadlines of the product: on a slow machine a lookup that may take 500 ms finds nothing.
+//! An engine whose queries have time enough on a machine of any speed, whatever deadline they come with.
 
 use std::sync::Arc;
 
