@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use querymend_engine::{Engine, Error};
+use querymend_engine::{DataVersion, Engine, Error};
 use querymend_sql::Policy;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex as Waiting, watch};
@@ -36,6 +36,8 @@ pub(crate) struct Known {
 
 struct Held {
     tables: Arc<Tables>,
+    /// The data whose values were read. None if the database does not say.
+    data: Option<DataVersion>,
     /// When they were read, by [`Clock::now_ms`].
     read_ms: u64,
 }
@@ -68,10 +70,16 @@ impl Known {
         if let Some(tables) = self.fresh() {
             return Ok(tables);
         }
-        let before = self.held().as_ref().map(|held| Arc::clone(&held.tables));
+        let (before, data_before) = match &*self.held() {
+            Some(held) => (Some(Arc::clone(&held.tables)), held.data.clone()),
+            None => (None, None),
+        };
+        let mut data = self.plain.data_version().await.ok().flatten();
+        // Values that came since would be called absent.
+        let is_same_data = !self.values.enabled || data == data_before;
         let read = engine.schema().await.map(|schema| Arc::new(self.policy.readable(schema)));
         let tables = match (read, before) {
-            (Ok(schema), Some(before)) if schema.tables() == before.schema().tables() => before,
+            (Ok(schema), Some(before)) if is_same_data && schema.tables() == before.schema().tables() => before,
             (Ok(schema), before) => {
                 self.learn(&schema);
                 Arc::new(match before {
@@ -80,11 +88,14 @@ impl Known {
                 })
             }
             // What was known is better than nothing, as long as the database does not say otherwise.
-            (Err(error), Some(before)) if error.is_transient() => before,
+            (Err(error), Some(before)) if error.is_transient() => {
+                data = data_before;
+                before
+            }
             (Err(error), _) => return Err(error),
         };
         self.doubted.store(false, Ordering::Relaxed);
-        *self.held() = Some(Held { tables: Arc::clone(&tables), read_ms: self.clock.now_ms() });
+        *self.held() = Some(Held { tables: Arc::clone(&tables), data, read_ms: self.clock.now_ms() });
         Ok(tables)
     }
 

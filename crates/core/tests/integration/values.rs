@@ -136,6 +136,22 @@ async fn the_first_check_and_correction_wait_for_the_values() {
 }
 
 #[tokio::test]
+async fn values_that_came_later_are_known_when_the_tables_are_read_again() {
+    let (folder, _) = database(PEOPLE);
+    let file = folder.path().join("test.db");
+    let engine: Arc<dyn Engine> = Arc::from(open(&file.to_string_lossy()).unwrap());
+    let mut config = config();
+    config.schema_age = Duration::from_millis(1);
+    let querymend = Querymend::new(engine, Arc::new(Script::new(["SELECT 1"])), config);
+    let sql = "SELECT id FROM people WHERE name = 'Grace'";
+    let findings = async || querymend.check(sql, None).await.unwrap().findings.len();
+    assert_eq!((findings().await, findings().await), (1, 1));
+    Connection::open(&file).unwrap().execute("INSERT INTO people (name) VALUES ('Grace')", []).unwrap();
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    assert_eq!(findings().await, 0);
+}
+
+#[tokio::test]
 async fn an_answer_says_which_value_was_not_compared() {
     let (_folder, engine) = database(PEOPLE);
     let config = config();
