@@ -24,6 +24,7 @@
 //! ```
 
 pub mod chart;
+mod confidence;
 pub mod config;
 pub mod context;
 pub mod correct;
@@ -48,6 +49,7 @@ mod telemetry;
 mod traces;
 mod trouble;
 
+pub use confidence::ConfidenceFeatures;
 pub use config::Config;
 pub use event::{Answer, Attempt, Confidence, Event, Problem, ProblemCode, Stage, Status, Stop};
 pub use id::fresh as trace_id;

@@ -1,5 +1,6 @@
 //! How a question ended, with everything that led there.
 
+use crate::confidence::ConfidenceFeatures;
 use querymend_sql::{Applied, ErrorType, Finding, Rows};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -200,6 +201,9 @@ pub struct Answer {
     pub text: Option<String>,
     /// How sure the answer is.
     pub confidence: Confidence,
+    /// What the level was computed from; only `ask --batch` shows it.
+    #[serde(skip)]
+    pub confidence_features: Option<ConfidenceFeatures>,
     /// Why it is no surer.
     pub reasons: Vec<String>,
     /// What was mended in the query that ran.

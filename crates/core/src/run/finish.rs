@@ -1,10 +1,11 @@
 //! The end of a run: the answer, how sure it is, and why there is none.
 
-use querymend_sql::{Applicability, ErrorType, Rows, Shape, Stated, Without, inspect, review, without_each};
+use querymend_sql::{Applicability, ErrorType, Rows, Stated, Without, inspect, review, without_each};
 
 use super::steps::is_empty;
 use super::{Hindrance, Run, Step};
 use crate::chart::Chart;
+use crate::confidence::ConfidenceFeatures;
 use crate::event::{Answer, Confidence, Event, Metadata, Problem, ProblemCode, Stage, Status, Stop};
 use crate::strategies;
 
@@ -51,13 +52,14 @@ impl Run {
             }
         };
         self.current.warnings.extend(said);
-        let (confidence, mut reasons) = self.confidence(&rows);
+        let (features, mut reasons) = self.confidence(&rows);
         reasons.extend(self.not_indexed());
         let answer = Answer {
             sql: Some(self.current.sql.clone()),
             chart: Chart::of(&rows),
             rows: Some(rows),
-            confidence,
+            confidence: features.level(),
+            confidence_features: Some(features),
             reasons,
             fixes: self.current.fixes.clone(),
             warnings: self.current.warnings.clone(),
@@ -154,6 +156,7 @@ impl Run {
             chart: None,
             text: None,
             confidence: Confidence::Low,
+            confidence_features: None,
             reasons: Vec::new(),
             fixes: Vec::new(),
             warnings: Vec::new(),
@@ -191,9 +194,8 @@ impl Run {
         self.step = Step::Done;
     }
 
-    /// How sure the answer is, from what was checked: each doubt is named. Which doubt comes to which level was measured:
-    /// docs/evaluation.md has the share of right answers behind each.
-    fn confidence(&self, rows: &Rows) -> (Confidence, Vec<String>) {
+    /// Rates the answer by what was checked (`confidence.rs`), and names each doubt. Some doubts cap the level by themselves.
+    fn confidence(&self, rows: &Rows) -> (ConfidenceFeatures, Vec<String>) {
         let mut doubts: Vec<(Confidence, String)> = Vec::new();
         if self.remembered.is_some() {
             doubts.push((Confidence::High, "the same question was answered by this query before".into()));
@@ -207,7 +209,7 @@ impl Run {
         }
         let guesses = self.current.fixes.iter().filter(|f| f.applicability != Applicability::Safe).count();
         if guesses > 1 {
-            doubts.push((Confidence::Low, format!("{guesses} guesses were needed to mend it")));
+            doubts.push((Confidence::Medium, format!("{guesses} guesses were needed to mend it")));
         }
         if self.attempt > 1 {
             doubts.push((Confidence::Medium, format!("it took {} attempts", self.attempt)));
@@ -229,23 +231,28 @@ impl Run {
                 [only] => format!(": without `{only}` there would be rows"),
                 several => format!(": without any one of `{}` there would be rows", several.join("`, `")),
             };
-            doubts.push((Confidence::Low, format!("nothing was found{why}")));
+            doubts.push((Confidence::Medium, format!("nothing was found{why}")));
         }
         if rows.truncated {
             doubts.push((Confidence::Medium, "there are more rows than are shown".into()));
         }
-        // A query without any fault may still ask something else, the sooner the more is put together in it.
-        let Shape { joins, nested, groups } =
-            if self.remembered.is_some() { Shape::default() } else { self.current.shape };
-        if joins && nested {
-            doubts.push((Confidence::Low, "it joins tables around queries within it".into()));
-        } else if joins {
-            doubts.push((Confidence::Medium, "it joins tables".into()));
+        let cap = doubts.iter().map(|(level, _)| *level).min();
+        let mut reasons: Vec<String> = doubts.into_iter().map(|(_, text)| text).collect();
+        if self.remembered.is_some() {
+            return (ConfidenceFeatures { cap, ..ConfidenceFeatures::default() }, reasons);
         }
-        if groups {
-            doubts.push((Confidence::Medium, "it groups rows".into()));
-        }
-        let level = doubts.iter().map(|(level, _)| *level).min().unwrap_or(Confidence::High);
-        (level, doubts.into_iter().map(|(_, text)| text).collect())
+        let warnings = self.current.warnings.iter().filter(|w| !of_rows(w.code)).count();
+        let flag = |is_set: bool| f64::from(u8::from(is_set));
+        let features = ConfidenceFeatures {
+            guessed: flag(guesses > 0),
+            fixed: flag(guesses == 0 && !self.current.fixes.is_empty()),
+            empty: flag(is_empty(rows)),
+            warnings: warnings.min(2) as f64,
+            grouped: flag(self.current.shape.groups),
+            cap,
+            ..ConfidenceFeatures::of(&self.ask.question, &self.current.sql)
+        };
+        reasons.extend(features.doubts());
+        (features, reasons)
     }
 }

@@ -24,6 +24,7 @@ pub(crate) fn answered(sql: &str) -> Answer {
         chart: None,
         examples: Vec::new(),
         remembered: None,
+        confidence_features: None,
         status: Status::Answered,
         stop: Stop::Answered,
         trace_id: "t".into(),

@@ -345,6 +345,7 @@ fn reply(id: &Value, answer: &Answer) -> Value {
         "llm_calls": answer.metadata.llm_calls,
         "fixes": answer.fixes,
         "confidence": answer.confidence,
+        "confidence_features": answer.confidence_features,
         "reasons": answer.reasons,
         "stop": answer.stop,
         "fallback": answer.fallback,
