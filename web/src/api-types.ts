@@ -30,7 +30,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Mend a query that failed, without a model */
+        /** Correct a query that failed: by rules, and by the model where they give up */
         post: operations["post_v1_correct"];
         delete?: never;
         options?: never;
@@ -257,6 +257,24 @@ export interface paths {
         post?: never;
         /** Forget a conversation */
         delete: operations["delete_v1_sessions_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/errors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What failed in a session since something last went well, with what it means */
+        get: operations["get_v1_sessions_id_errors"];
+        put?: never;
+        post?: never;
+        /** Forget what failed in a session */
+        delete: operations["delete_v1_sessions_id_errors"];
         options?: never;
         head?: never;
         patch?: never;
@@ -612,7 +630,10 @@ export interface components {
             rows?: components["schemas"]["Rows"] | null;
             /** @description The picture that fits the rows. */
             chart?: components["schemas"]["Chart"] | null;
-            /** @description Words instead of rows, or beside them. */
+            /**
+             * @description Words instead of rows, or beside them: one sentence that is made without a model, or the model's summary where one was
+             *     asked for.
+             */
             text?: string | null;
             /** @description How sure the answer is. */
             confidence: components["schemas"]["Confidence"];
@@ -644,9 +665,9 @@ export interface components {
             cost: components["schemas"]["Cost"];
         };
         /** @description How a question ended. */
-        Status: "answered" | "gave_up" | "ask_user" | "chat" | "failed";
+        Status: "answered" | "drafted" | "gave_up" | "ask_user" | "chat" | "failed";
         /** @description Why a run ended. */
-        Stop: "answered" | "talked" | "attempts_spent" | "same_sql" | "same_error" | "not_retryable" | "correction_off" | "policy_spent" | "tokens_spent" | "cost_spent" | "time_spent" | "model_failed" | "database_failed" | "cancelled" | "bad_question";
+        Stop: "answered" | "not_run" | "talked" | "attempts_spent" | "same_sql" | "same_error" | "not_retryable" | "correction_off" | "policy_spent" | "tokens_spent" | "cost_spent" | "time_spent" | "model_failed" | "database_failed" | "cancelled" | "bad_question";
         /** @description Names of the columns and the rows, as far as the limits allowed. */
         Rows: {
             /** @description Names of the columns, in order; two may be the same. */
@@ -812,10 +833,15 @@ export interface components {
              */
             total_duration_ms: number;
             /**
-             * Format: uint32
-             * @description Reviews of the critic.
+             * @description What every query was checked against before it was run: groups of rules, then registered validators. Empty where no query
+             *     was reviewed.
              */
-            guardrails_checked: number;
+            guardrails_checked: string[];
+            /**
+             * Format: uint32
+             * @description Reviews of queries, each against all guardrails.
+             */
+            reviews: number;
         };
         /** @description What was spent. */
         Cost: {
@@ -1046,11 +1072,13 @@ export interface components {
         };
         /** @description The names a query uses, for logs and `--explain`. */
         Extracted: {
-            /** @description Tables of the database. */
+            /** @description Tables that FROM names, as they are written, with those that do not exist. */
             tables: string[];
+            /** @description Those of `tables` that the schema does not have; empty also where there is no schema to look in. */
+            unknown_tables?: string[];
             /** @description Names that WITH defines. */
             ctes: string[];
-            /** @description Names that FROM gives, with what they stand for: `p` → `products`. */
+            /** @description Names that FROM gives, with the table that they stand for: `p` → `products`; empty for a subquery or a CTE. */
             aliases: [
                 string,
                 string
@@ -1319,6 +1347,53 @@ export interface components {
             /** @description By which the run is found again. */
             trace_id: string;
         };
+        /** @description The failures of a session: the last one, and what led to it. */
+        ErrorRecord: {
+            /** @description The query that failed last. */
+            sql: string;
+            /** @description The database's code; empty if it gave none. */
+            code: string;
+            /** @description Its own words. */
+            message: string;
+            /**
+             * Format: uint64
+             * @description When, in milliseconds since 1970.
+             */
+            at_unix_ms: number;
+            /**
+             * Format: uint32
+             * @description How many queries have failed since the last success, with those that are no longer kept.
+             */
+            attempts: number;
+            /** @description The queries that failed before it, oldest first. */
+            previous_attempts: string[];
+            /** @description What the failure means. */
+            analysis: components["schemas"]["Analysis"];
+            /** @description What may mend it. */
+            correction?: components["schemas"]["SqlCorrection"] | null;
+        };
+        /** @description What a failure means. */
+        Analysis: {
+            /** @description Its family. */
+            error_type: components["schemas"]["ErrorType"];
+            /** @description What is wrong, in a sentence. */
+            summary: string;
+            /** @description What could be done. */
+            suggestions: string[];
+        };
+        /** @description A query that may mend a failure. It is not [`crate::event::Correction`], which tells what a correction came to. */
+        SqlCorrection: {
+            /** @description The query that failed. */
+            original: string;
+            /** @description The query instead; empty where there are only words. */
+            corrected: string;
+            /** @description Why. */
+            explanation: string;
+            /** @description The rule that it comes from. */
+            code: string;
+            /** @description How sure it is. */
+            confidence: components["schemas"]["Confidence"];
+        };
         /** @description A past run in short. */
         Past: {
             /** @description By which it is found. */
@@ -1476,7 +1551,7 @@ export interface components {
              */
             fresh: boolean;
             /**
-             * @description The rows are also put into words.
+             * @description The model puts the rows into words, which costs one more call. Without it `text` is one sentence that needs no model.
              * @default false
              */
             summary: boolean;
@@ -1511,6 +1586,12 @@ export interface components {
              */
             schema_context: unknown;
             /**
+             * @description The dialect of `schema_context`, such as `postgres`; the database's where it is left out. Without `schema_context` the
+             *     database's dialect always holds.
+             * @default null
+             */
+            dialect: string | null;
+            /**
              * Format: uint32
              * @description How often the query was mended already.
              * @default 0
@@ -1532,7 +1613,8 @@ export interface components {
              */
             apply: components["schemas"]["Applicability"];
             /**
-             * @description The session that it belongs to; it comes back.
+             * @description The session that it belongs to; it comes back. A server remembers the errors of a session, so that the same error twice
+             *     is given up without `last_error`.
              * @default null
              */
             session_id: string | null;
@@ -2181,6 +2263,66 @@ export interface operations {
         };
     };
     delete_v1_sessions_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description as asked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description a problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Told"];
+                };
+            };
+        };
+    };
+    get_v1_sessions_id_errors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description as asked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorRecord"][];
+                };
+            };
+            /** @description a problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Told"];
+                };
+            };
+        };
+    };
+    delete_v1_sessions_id_errors: {
         parameters: {
             query?: never;
             header?: never;

@@ -25,6 +25,10 @@ pub fn write(answer: &Answer, format: table::Format, dialect: &Dialect, out: &mu
         return Ok(exit(answer));
     }
     let mut cut = false;
+    if let (Status::Answered, table::Format::Table, Some(text)) = (answer.status, format, &answer.text) {
+        // For people, the words come first; programs that read rows are given nothing else.
+        out.note(&printable(text));
+    }
     if let Some(rows) = &answer.rows {
         let (text, was_cut) = table::write(rows, format)?;
         cut = was_cut;
@@ -34,6 +38,7 @@ pub fn write(answer: &Answer, format: table::Format, dialect: &Dialect, out: &mu
     match answer.status {
         Status::Answered => about(answer, dialect, cut, out),
         Status::Chat => out.line(&printable(answer.text.as_deref().unwrap_or("…")))?,
+        Status::Drafted => drafted(answer, out)?,
         Status::GaveUp | Status::AskUser | Status::Failed => trouble(answer, out),
     }
     out.flush()?;
@@ -42,7 +47,7 @@ pub fn write(answer: &Answer, format: table::Format, dialect: &Dialect, out: &mu
 
 fn exit(answer: &Answer) -> Exit {
     match answer.status {
-        Status::Answered | Status::Chat => Exit::Done,
+        Status::Answered | Status::Drafted | Status::Chat => Exit::Done,
         Status::GaveUp | Status::AskUser => Exit::Refused,
         Status::Failed => Exit::Failed,
     }
@@ -63,9 +68,6 @@ pub fn tell_rows(rows: &Rows, cut: bool, raised: &str, out: &Out) {
 fn about(answer: &Answer, dialect: &Dialect, cut: bool, out: &Out) {
     let none = Rows::default();
     tell_rows(answer.rows.as_ref().unwrap_or(&none), cut, "`limits` in querymend.yaml raises them", out);
-    if let Some(text) = &answer.text {
-        out.note(&format!("in words: {}", printable(text)));
-    }
     if answer.remembered.is_some() {
         out.note("answered from memory, without a model; --fresh asks it again");
     }
@@ -77,6 +79,19 @@ fn about(answer: &Answer, dialect: &Dialect, cut: bool, out: &Out) {
     let why = if answer.reasons.is_empty() { String::new() } else { format!(": {}", answer.reasons.join("; ")) };
     out.note(&format!("confidence: {}{}", word(&answer.confidence), one_line(&why)));
     out.detail(&format!("trace: {}", answer.trace_id));
+}
+
+/// A query that was not run: it goes to stdout, and that it was not run to stderr.
+fn drafted(answer: &Answer, out: &mut Out) -> Result<(), Failure> {
+    out.say("not run: there is no database; the query was checked against the tables of the schema file");
+    out.line(&printable(answer.sql.as_deref().unwrap_or_default()))?;
+    for fix in &answer.fixes {
+        out.note(&format!("mended: {}", one_line(&fix.why)));
+    }
+    for warning in &answer.warnings {
+        out.note(&format!("warning: {}", one_line(&warning.message)));
+    }
+    Ok(())
 }
 
 /// The snippets that differ between the first draft and the query that ran, in one line.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use querymend::Config;
+use querymend::direct::NO_MODEL;
 use querymend_model::{Cache, Choice, Entry, Facts, Leave, Model, Providers, choose, servers};
 
 use crate::failure::Failure;
@@ -34,6 +35,9 @@ pub fn model(
     let is_here = |entry: &Entry| kept.as_ref().is_some_and(|cache| cache.has(entry));
     let mut facts = Facts::at_hand(&providers, is_here);
     facts.named = asking.named(config);
+    if facts.named.as_deref() == Some(NO_MODEL) {
+        return Err(Failure::new("the model is turned off (`none`)").hint(NAMING));
+    }
     facts.leave = leave(unnamed);
     if facts.wants_servers() {
         facts.servers = runtime()?.block_on(servers(&providers));

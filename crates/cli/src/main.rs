@@ -90,8 +90,25 @@ enum Command {
     Man(man::Man),
 }
 
+/// Commands that other tools have at the top, and where they are here.
+const ELSEWHERE: &[(&str, &str)] =
+    &[("seed", "querymend memory seed"), ("examples", "querymend memory list"), ("pull", "querymend model pull")];
+
+/// Ends the program with what is wrong with the command line.
+fn misread(error: &clap::Error) -> ! {
+    let invalid = error.get(clap::error::ContextKind::InvalidSubcommand).map(ToString::to_string);
+    let known = ELSEWHERE.iter().find(|(word, _)| invalid.as_deref() == Some(word));
+    match known {
+        Some((word, command)) => {
+            let message = format!("there is no command `{word}`: it is `{command}` here");
+            Querymend::command().error(clap::error::ErrorKind::InvalidSubcommand, message).exit()
+        }
+        None => error.exit(),
+    }
+}
+
 fn main() -> ExitCode {
-    let querymend = Querymend::parse();
+    let querymend = Querymend::try_parse().unwrap_or_else(|error| misread(&error));
     let mut out = Out::new(querymend.color, querymend.quiet, querymend.verbose);
     if querymend.verbose {
         logging::start(out.color_stderr);

@@ -69,8 +69,12 @@ pub fn extracted(extracted: &Extracted) -> String {
         )
         .collect();
     let sql: String = extracted.sql.trim().lines().map(|line| format!("  {}\n", one_line(line))).collect();
+    let unknown = match extracted.unknown_tables.as_slice() {
+        [] => String::new(),
+        names => format!("unknown tables: {}\n", one_line(&names.join(", "))),
+    };
     format!(
-        "tables: {}\nCTEs: {}\naliases: {}\nallowed tables: {}\nSQL:\n{}",
+        "tables: {}\n{unknown}CTEs: {}\naliases: {}\nallowed tables: {}\nSQL:\n{}",
         one_line(&or(&extracted.tables, "none")),
         one_line(&or(&extracted.ctes, "none")),
         one_line(&or(&aliases, "none")),

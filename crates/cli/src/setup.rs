@@ -1,15 +1,16 @@
 //! Which model is asked about which database, and how: from options, the environment and `querymend.yaml`, in this order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use querymend::Config;
 use querymend::config::ConfigError;
 use querymend::prompts::{VARIANTS, variant};
-use querymend_engine::{Engine, open};
+use querymend_engine::{Engine, Offline, open};
 use querymend_model::{Catalogue, Model, Providers};
 use querymend_sql::Dialect;
+use querymend_sql::dialect::SQLITE;
 use tokio::runtime::Runtime;
 
 use crate::against::{self, dialect};
@@ -73,14 +74,9 @@ pub struct Located {
 pub struct Database {
     #[command(flatten)]
     pub located: Located,
-    /// Schema in the catalog, or on the server
-    #[arg(
-        long = "schema",
-        visible_alias = "db-schema",
-        value_name = "NAME",
-        requires = "db_host",
-        conflicts_with = "db_name"
-    )]
+    /// Schema in the catalog or on the server, with --db-host; for `ask` and `chat` without it, a file that describes the tables
+    /// (JSON, or CREATE TABLE statements): the SQL is then drafted and checked, and not run
+    #[arg(long = "schema", visible_alias = "db-schema", value_name = "NAME|FILE", conflicts_with = "db_name")]
     pub db_schema: Option<String>,
     /// Dialect of the database [default: the one that the database speaks]
     #[arg(long, value_name = "NAME", value_parser = dialect)]
@@ -191,11 +187,31 @@ impl Database {
         Ok(named.or_else(|| usual_database(config)))
     }
 
+    /// The file that describes the tables, where there is no database.
+    fn schema_file(&self) -> Option<&Path> {
+        self.db_schema.as_deref().filter(|_| self.located.db_host.is_none()).map(Path::new)
+    }
+
+    /// The database, or the tables of a schema file instead of one.
+    pub fn open_or_offline(&self, config: &Config) -> Result<Arc<dyn Engine>, Failure> {
+        let Some(file) = self.schema_file() else { return self.open(config) };
+        let named = config.dialect.as_deref().and_then(Dialect::named);
+        let dialect = self.dialect.or(named).unwrap_or(&SQLITE);
+        let schema = input::schema(file, dialect)?;
+        Ok(Arc::new(Offline::new(file.display().to_string(), schema, dialect)))
+    }
+
     /// The address of the database, where there must be one.
     pub fn must_have_address(&self, config: &Config) -> Result<String, Failure> {
+        if self.schema_file().is_some() {
+            return Err(Failure::new("a schema file has no rows: this command needs a database")
+                .hint("name one with --db; `ask`, `chat`, `check` and `fix` also work with --schema FILE"));
+        }
         self.address(config)?.ok_or_else(|| {
-            Failure::new("no database is named")
-                .hint("name one with --db, in the variable QUERYMEND_DB or as `database` in querymend.yaml")
+            Failure::new("no database is named").hint(
+                "name one with --db, in the variable QUERYMEND_DB or as `database` in querymend.yaml; \
+                 `ask` and `chat` draft SQL without one from --schema FILE",
+            )
         })
     }
 

@@ -126,6 +126,9 @@ impl Story {
         }
         let extracted = &event["extracted"];
         self.line(1, "tables", &list(&extracted["tables"]));
+        if !values(&extracted["unknown_tables"]).is_empty() {
+            self.line(1, "unknown tables", &list(&extracted["unknown_tables"]));
+        }
         self.line(1, "CTEs", &list(&extracted["ctes"]));
         let alias = |pair: &Value| match (string(&pair[0]), string(&pair[1])) {
             (alias, "") => format!("{alias} = (subquery)"),

@@ -79,6 +79,9 @@ pub struct Config {
     pub candidates: Option<u32>,
     /// Whether a model in this process can only write names of tables and columns that exist.
     pub real_names: bool,
+    /// Whether drafts are asked for as JSON, `{"sql": …}`, which servers can hold a model to. Servers that cannot are asked without;
+    /// what comes back otherwise is read all the same.
+    pub structured_output: bool,
     /// A file with more models' providers.
     pub providers: Option<PathBuf>,
     /// A file with more models that can be pulled and run on this machine.
@@ -109,6 +112,7 @@ impl Default for Config {
             temperature: 0.0,
             candidates: None,
             real_names: false,
+            structured_output: false,
             providers: None,
             models: None,
             memory: MemorySection::default(),

@@ -2,7 +2,8 @@
 //! with what was done and how sure that is.
 
 use querymend_sql::{
-    Applicability, Applied, Context, EngineError, Finding, MeaningClaim, Repair, Severity, Status, review,
+    Applicability, Applied, Context, Dialect, EngineError, Finding, MeaningClaim, Repair, Rule, Severity, Status,
+    classify, diff, review,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,10 +11,13 @@ use serde_json::Value;
 
 use crate::event::Confidence;
 use crate::lines::Lines;
+use crate::records::{Analysis, ErrorRecord, Failure, SqlCorrection};
 use crate::{id, refusal};
 
 /// After so many tries the next one would fail too.
 pub const MOST_TRIES: u32 = 3;
+/// Suggestions that are kept with an error of a session.
+const MOST_SUGGESTIONS: usize = 5;
 
 /// A query that failed, or may fail.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -34,6 +38,10 @@ pub struct Correct {
     /// taken; with them the database is not asked.
     #[serde(default)]
     pub schema_context: Option<Value>,
+    /// The dialect of `schema_context`, such as `postgres`; the database's where it is left out. Without `schema_context` the
+    /// database's dialect always holds.
+    #[serde(default)]
+    pub dialect: Option<String>,
     /// How often the query was mended already.
     #[serde(default)]
     pub retry_count: u32,
@@ -46,7 +54,8 @@ pub struct Correct {
     /// The most doubtful fix that may be applied.
     #[serde(default = "likely")]
     pub apply: Applicability,
-    /// The session that it belongs to; it comes back.
+    /// The session that it belongs to; it comes back. A server remembers the errors of a session, so that the same error twice
+    /// is given up without `last_error`.
     #[serde(default)]
     pub session_id: Option<String>,
     /// The user that it belongs to; it comes back. A server that knows who asks does not take it from here.
@@ -63,6 +72,7 @@ impl Correct {
             error_message: None,
             last_error: None,
             schema_context: None,
+            dialect: None,
             retry_count: 0,
             question: None,
             evidence: None,
@@ -149,6 +159,38 @@ pub fn enough(retry_count: u32, error: Option<&str>, last_error: Option<&str>) -
     }
     let same = error.filter(|error| last_error.map(str::trim) == Some(error));
     same.map(|error| format!("given up because the same error came twice: {error}"))
+}
+
+/// Whether a request repeats the error that its session has on record: the error has the same text, and the query is a further
+/// try (`retry_count` above 0), the query that failed before, or the correction that was handed out for it. The same text about
+/// another query is another error.
+pub fn is_repeated(record: &ErrorRecord, asked: &Correct, dialect: &Dialect) -> bool {
+    let same_error = asked.error_message.as_deref().map(str::trim) == Some(record.message.as_str());
+    let query = diff::normalise(&asked.original_query, dialect);
+    let same_query = |sql: &str| !sql.is_empty() && diff::normalise(sql, dialect) == query;
+    let handed_out = record.correction.as_ref().map_or("", |correction| correction.corrected.as_str());
+    same_error && (asked.retry_count > 0 || same_query(&record.sql) || same_query(handed_out))
+}
+
+/// The failure that a request tells of, as a session's record keeps it. None where the request has no error.
+pub fn failure(asked: &Correct, corrected: &Corrected, dialect: &Dialect) -> Option<Failure> {
+    let message = asked.error_message.as_deref().map(str::trim).filter(|error| !error.is_empty())?;
+    let classified = classify(dialect, &EngineError { message: message.to_string(), ..EngineError::default() });
+    let advice = corrected.findings.iter().map(|placed| placed.finding.advice.clone()).filter(|text| !text.is_empty());
+    let analysis = Analysis {
+        error_type: classified.error_type,
+        summary: Rule::named(classified.finding).map_or(message, |rule| rule.summary()).to_string(),
+        suggestions: advice.take(MOST_SUGGESTIONS).collect(),
+    };
+    let correction = corrected.success.then(|| SqlCorrection {
+        original: asked.original_query.clone(),
+        corrected: corrected.corrected_sql.clone(),
+        explanation: corrected.correction_applied.clone(),
+        code: corrected.fixes.first().map_or(String::new(), |fix| fix.code.to_string()),
+        confidence: corrected.confidence,
+    });
+    let (sql, code) = (asked.original_query.clone(), classified.finding.to_string());
+    Some(Failure { sql, code, message: message.to_string(), analysis, correction })
 }
 
 /// The question and what is known about it, as one text.
@@ -240,6 +282,22 @@ impl Corrected {
         }
     }
 
+    /// Whether a model wrote the query: rules that succeed never apply what is only suggested.
+    pub fn is_by_model(&self) -> bool {
+        self.success && self.fixes.iter().any(|fix| fix.applicability == Applicability::Suggested)
+    }
+
+    /// The same with a query that a model wrote, since the rules could not correct it. It passed the same review, but only a
+    /// person can say that it still asks what was meant.
+    pub fn rewritten(self, code: &'static str, why: &str) -> Self {
+        let why = format!("rewritten by the model: {why}");
+        let mut fixes = vec![Applied { code, applicability: Applicability::Suggested, why: why.clone() }];
+        fixes.extend(self.fixes);
+        let (confidence, meaning) = (Confidence::Low, Some(MeaningClaim::Doubtful));
+        let doubts = vec!["a model wrote it, and nothing proves that it asks what was meant".to_string()];
+        Self { status: Status::Mended, confidence, meaning, doubts, correction_applied: why, fixes, ..self }
+    }
+
     /// Nothing was tried, because it would not be worth it.
     pub fn aborted(sql: &str, why: String, session_id: Option<String>, user_id: Option<String>) -> Self {
         let repair = Repair {
@@ -250,6 +308,35 @@ impl Corrected {
             doubts: Vec::new(),
         };
         Self { correction_applied: why, ..Self::new(repair, session_id, user_id) }
+    }
+}
+
+/// The form in which a model is asked for a correction.
+pub(crate) fn reply_schema() -> Value {
+    serde_json::json!({
+        "type": "object",
+        "properties": {"corrected_sql": {"type": "string"}, "correction_applied": {"type": "string"}},
+        "required": ["corrected_sql", "correction_applied"],
+        "additionalProperties": false,
+    })
+}
+
+/// The query and the reason in a model's reply. A reply that does not keep to the form is taken whole: the review finds the SQL.
+pub(crate) fn read_reply(text: &str) -> (String, String) {
+    #[derive(Deserialize)]
+    struct Reply {
+        corrected_sql: String,
+        #[serde(default)]
+        correction_applied: String,
+    }
+    const NO_REASON: &str = "it gave no reason";
+    let object = text.find('{').zip(text.rfind('}')).and_then(|(start, end)| text.get(start..=end));
+    match object.and_then(|object| serde_json::from_str::<Reply>(object).ok()) {
+        Some(reply) => {
+            let why = reply.correction_applied.trim();
+            (reply.corrected_sql, if why.is_empty() { NO_REASON } else { why }.to_string())
+        }
+        None => (text.to_string(), NO_REASON.to_string()),
     }
 }
 

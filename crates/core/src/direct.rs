@@ -1,25 +1,31 @@
 //! What can be done with a query, or with a word, where there is no question: for people and programs that write SQL themselves.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use querymend_engine::{Engine, Error as EngineTrouble, Limits};
+use querymend_model::{Model, Request};
 use querymend_sql::schema::Schema;
 use querymend_sql::{
-    Context, EngineError, Extracted, Repair, Request, Review, Rows, Severity, Stated, Verdict, classify, inspect,
-    repair, review, without_each,
+    Applicability, Context, Dialect, EngineError, Extracted, Repair, Request as Mending, Review, Rows, Severity,
+    Stated, Status, Verdict, classify, dialect, diff, inspect, repair, review, without_each,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::correct::{Circumstances, Correct, Corrected, Placed, enough, placed, told, words};
+use crate::context::Tables;
+use crate::correct::{self, Circumstances, Correct, Corrected, Placed, enough, placed, told, words};
 use crate::drive::Driver;
 use crate::event::{Problem, ProblemCode};
+use crate::prompts;
 use crate::querymend::{Cancel, Querymend};
 use crate::refusal;
 use crate::run::Hindrance;
-use crate::trouble::engine_trouble;
+use crate::trouble::{engine_trouble, model_trouble};
 
+/// The name of the model where none is configured.
+pub const NO_MODEL: &str = "none";
 /// Values that are found for a word.
 const FOUND: usize = 20;
 
@@ -173,27 +179,101 @@ impl Querymend {
         said: Option<&EngineError>,
         words: Option<&str>,
     ) -> Result<Repair, Problem> {
-        let dialect = self.engine.dialect();
+        let dialect = self.dialect_of(asked)?;
+        let schema = self.schema_of(tables, dialect)?;
+        let context = Context { dialect, ..self.context(&schema, None) };
+        let classified = said.map(|said| classify(dialect, said));
+        let text = asked.original_query.as_str();
+        let request = Mending { text, context, question: words, apply: asked.apply, error: classified.as_ref() };
+        let error = said.map(|said| said.message.as_str());
+        let about = Circumstances { context, question: words, error, apply: asked.apply, judged: false, refused: &[] };
+        Ok(told(repair(&request, None), &about))
+    }
+
+    /// The dialect that a request with its own tables speaks.
+    fn dialect_of(&self, asked: &Correct) -> Result<&'static Dialect, Problem> {
+        let Some(named) = &asked.dialect else { return Ok(self.engine.dialect()) };
+        Dialect::named(named).ok_or_else(|| {
+            let known: Vec<&str> = dialect::DIALECTS.iter().map(|dialect| dialect.name).collect();
+            Problem::new(ProblemCode::BadRequest, format!("there is no dialect `{named}`"))
+                .hint(format!("`dialect` is one of {}", known.join(", ")))
+        })
+    }
+
+    /// The tables that came with a request, as far as the policy lets them be read.
+    fn schema_of(&self, tables: &Value, dialect: &'static Dialect) -> Result<Schema, Problem> {
         let schema = match tables {
             Value::String(ddl) => Schema::from_ddl(ddl, dialect),
             json => Schema::from_json(&json.to_string()),
         };
-        let schema = schema.map_err(|error| Problem {
-            code: ProblemCode::BadRequest,
-            message: format!("schema_context cannot be read: {error}"),
-            hint: Some(
-                "it is {\"tables\": [...]} as `querymend schema --format json` writes it, or CREATE TABLE text".into(),
-            ),
-            retry_after_s: None,
+        let schema = schema.map_err(|error| {
+            Problem::new(ProblemCode::BadRequest, format!("schema_context cannot be read: {error}"))
+                .hint("it is {\"tables\": [...]} as `querymend schema --format json` writes it, or CREATE TABLE text")
         })?;
-        let schema = self.policy.readable(schema);
-        let context = self.context(&schema, None);
-        let classified = said.map(|said| classify(dialect, said));
-        let text = asked.original_query.as_str();
-        let request = Request { text, context, question: words, apply: asked.apply, error: classified.as_ref() };
-        let error = said.map(|said| said.message.as_str());
-        let about = Circumstances { context, question: words, error, apply: asked.apply, judged: false, refused: &[] };
-        Ok(told(repair(&request, None), &about))
+        Ok(self.policy.readable(schema))
+    }
+
+    /// Corrects a query by rules, and asks the model where they give up. A rewrite of the model passes the same review as any
+    /// query, and the database's dry run where there is a database. Where the model cannot be asked, the rules' result holds.
+    pub async fn correct_with_model(&self, asked: &Correct, cancel: &Cancel) -> Result<Corrected, Problem> {
+        let corrected = self.correct(asked).await?;
+        let aborted = enough(asked.retry_count, asked.error_message.as_deref(), asked.last_error.as_deref()).is_some();
+        let has_model = self.model.name() != NO_MODEL;
+        let open = corrected.status == Status::GaveUp && asked.apply >= Applicability::Likely;
+        if aborted || !open || !has_model {
+            return Ok(corrected);
+        }
+        match self.rewrite(asked, &corrected, cancel).await {
+            Ok(Some(rewritten)) => Ok(rewritten),
+            Ok(None) => Ok(corrected),
+            Err(problem) => {
+                tracing::warn!(message = problem.message, "the model cannot be asked for a correction");
+                Ok(corrected)
+            }
+        }
+    }
+
+    /// The query as the model would write it, if that passes.
+    async fn rewrite(
+        &self,
+        asked: &Correct,
+        corrected: &Corrected,
+        cancel: &Cancel,
+    ) -> Result<Option<Corrected>, Problem> {
+        let words = words(asked.question.as_deref(), asked.evidence.as_deref()).unwrap_or_default();
+        let tables = match &asked.schema_context {
+            Some(tables) => {
+                let dialect = self.dialect_of(asked)?;
+                Arc::new(Tables::new(Arc::new(self.schema_of(tables, dialect)?), dialect, &self.policy))
+            }
+            None => self.tables().await.map_err(database_problem)?,
+        };
+        let dialect = self.dialect_of(asked)?;
+        let linked = tables.link(&format!("{words} {}", asked.original_query), self.schema_bytes());
+        let errors = || corrected.findings.iter().map(|p| &p.finding).filter(|f| f.severity == Severity::Error);
+        let said = asked.error_message.as_deref().map(str::trim).filter(|error| !error.is_empty());
+        let mut faults: Vec<&str> = said.into_iter().collect();
+        faults.extend(errors().map(|f| if f.advice.is_empty() { f.message.as_str() } else { f.advice.as_str() }));
+        let sql = asked.original_query.as_str();
+        let messages = prompts::correct(dialect.title, &linked.text, &words, sql, &faults.join("\n"));
+        let request = Request::new(messages)
+            .temperature(self.config.temperature)
+            .timeout(self.config.budget.request)
+            .schema(correct::reply_schema());
+        let reply = self.model.complete(&request, &mut |_| {}, &cancel.model).await;
+        let reply = reply.map_err(|error| hindered(model_trouble(&error)))?;
+        let (text, why) = correct::read_reply(&reply.text);
+        let unchanged = diff::normalise(&text, dialect) == diff::normalise(sql, dialect);
+        let context = Context { schema: Some(tables.schema()), dialect, policy: &self.policy, question: None };
+        let (before, after) = (review(sql, &context).extracted, review(&text, &context).extracted);
+        // A query that no longer reads any table asks something else.
+        if text.trim().is_empty() || unchanged || (after.tables.is_empty() && !before.tables.is_empty()) {
+            return Ok(None);
+        }
+        let again = Correct { original_query: text, error_message: None, last_error: None, ..asked.clone() };
+        let rewritten = self.correct(&again).await?;
+        let code = errors().next().map_or("engine-error", |f| f.code);
+        Ok(rewritten.success.then(|| rewritten.rewritten(code, &why)))
     }
 
     /// Reviews a query and runs it as it is, read-only.

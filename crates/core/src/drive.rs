@@ -9,13 +9,14 @@ use querymend_model::{Model, Request, Stopped};
 use querymend_sql::schema::{Schema, Table};
 use querymend_sql::{
     Applicability, Approved, Cell, Context, EngineError, Next, Repair, Request as Mending, Rows, Search, Stated,
-    Without, classify, review,
+    Without, classify, repair, review,
 };
 use tokio::sync::OnceCell;
 
 use crate::context::Tables;
 use crate::event::{Cost, Event};
 use crate::memory::Recalled;
+use crate::prompts;
 use crate::querymend::{Cancel, Querymend};
 use crate::run::{Draft, Gathered, Hindrance, Outcome, Step, is_empty};
 use crate::trouble::{engine_trouble, model_trouble};
@@ -70,6 +71,9 @@ impl<'d> Driver<'d> {
             Step::Complete { messages, temperature, sql, more } => {
                 let mut request = Request::new(messages.clone()).temperature(*temperature);
                 (request.sql, request.more) = (*sql, *more);
+                if *sql && self.querymend.config.structured_output {
+                    prompts::ask_for_json(&mut request);
+                }
                 // Rows that were fetched lie in tables of their own.
                 let known = self.tables.get().filter(|_| self.querymend.config.real_names && self.local.is_none());
                 request.names = known.map(|tables| tables.names());
@@ -182,6 +186,9 @@ impl<'d> Driver<'d> {
         };
         let question = Some(self.words.as_str());
         let said = error.map(|error| classify(engine.dialect(), error));
+        if engine.is_offline() {
+            return Ok(repair(&Mending { text, context, question, apply, error: said.as_ref() }, None));
+        }
         let mut search = Search::new(Mending { text, context, question, apply, error: said.as_ref() }, true);
         if guesses {
             search = search.with_guesses();

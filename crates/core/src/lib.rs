@@ -45,6 +45,7 @@ pub mod run;
 mod session;
 pub mod strategies;
 pub mod suggest;
+pub mod summary;
 mod telemetry;
 mod traces;
 mod trouble;

@@ -3,7 +3,7 @@
 //! A prompt file has two parts, parted by a line of three dashes: what the system says and what the user says. A file with one
 //! part is a message of the user in a conversation that goes on.
 
-use querymend_model::Message;
+use querymend_model::{Message, Request};
 use querymend_sql::{Cell, Rows};
 
 use crate::event::Feedback;
@@ -109,6 +109,39 @@ pub fn program(tables: &str, evidence: Option<&str>, question: &str) -> Vec<Mess
         &[("tables", tables), ("evidence", &evidence), ("question", question)],
     )
 }
+
+/// Asks for a draft as a JSON object, in words and by a schema.
+pub(crate) fn ask_for_json(request: &mut Request) {
+    request.schema = Some(serde_json::json!({
+        "type": "object",
+        "properties": {"sql": {"type": "string"}},
+        "required": ["sql"],
+        "additionalProperties": false,
+    }));
+    if let Some(system) = request.messages.first_mut() {
+        system.text.push_str(" Write it as JSON: {\"sql\": \"…\"}.");
+    }
+}
+
+/// A query that rules could not correct.
+pub fn correct(dialect: &str, schema: &str, question: &str, sql: &str, faults: &str) -> Vec<Message> {
+    let question = if question.is_empty() { String::new() } else { format!("Question: {question}\n\n") };
+    conversation(
+        include_str!("prompts/correct.md"),
+        &[
+            ("dialect", dialect),
+            ("schema", schema),
+            ("question", &question),
+            ("sql", clipped(sql, MOST_CORRECTED)),
+            ("faults", clipped(faults, MOST_FAULTS)),
+        ],
+    )
+}
+
+/// The longest query that a model is shown to correct, in bytes.
+const MOST_CORRECTED: usize = 8_000;
+/// The longest text about what is wrong with it, in bytes.
+const MOST_FAULTS: usize = 1_000;
 
 /// The rows in words.
 pub fn summarise(question: &str, rows: &str) -> Vec<Message> {

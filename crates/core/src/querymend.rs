@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use querymend_engine::{Engine, Error as EngineTrouble};
 use querymend_model::{Model, Request};
-use querymend_sql::Policy;
 use querymend_sql::schema::Schema;
+use querymend_sql::{Policy, Validator};
 
 use crate::config::Config;
 use crate::context::Tables;
@@ -91,6 +91,18 @@ impl Querymend {
     /// With a memory of what was asked before.
     pub fn with_memory(mut self, memory: Memory) -> Self {
         self.memory = Some(memory);
+        self
+    }
+
+    /// With a validator of one's own, which every query is checked by before the database sees it.
+    pub fn with_validator(mut self, validator: Arc<dyn Validator>) -> Self {
+        Arc::make_mut(&mut self.policy).validators.register(validator);
+        self
+    }
+
+    /// With error records that others share: they outlive a change of the configuration.
+    pub fn with_records(mut self, records: Arc<ErrorRecords>) -> Self {
+        self.records = records;
         self
     }
 
@@ -208,7 +220,6 @@ impl Querymend {
 
     fn settings(&self, trace_id: Option<String>) -> Settings {
         let correction = &self.config.self_correction;
-        let window = self.model.limits().context;
         Settings {
             trace_id: trace_id.unwrap_or_else(id::fresh),
             dialect: self.engine.dialect(),
@@ -217,13 +228,18 @@ impl Querymend {
             retry: self.config.retry_policy.clone(),
             correction: correction.enabled,
             preflight: correction.preflight_validation,
-            fallback: correction.fallback,
+            offline: self.engine.is_offline(),
+            fallback: correction.fallback && !self.engine.is_offline(),
             ask_user: correction.ask_user,
             variant: prompts::variant(&self.config.prompt).unwrap_or(&prompts::VARIANTS[0]),
             temperature: self.config.temperature,
-            // Two thirds of the window, at some three bytes a token of DDL.
             more: self.config.candidates.unwrap_or(self.model.limits().candidates).saturating_sub(1),
-            schema_bytes: window.map_or(SCHEMA_BYTES, |tokens| tokens as usize * 2),
+            schema_bytes: self.schema_bytes(),
         }
+    }
+
+    /// How long the text of the tables may be: two thirds of the model's window, at some three bytes a token of DDL.
+    pub(crate) fn schema_bytes(&self) -> usize {
+        self.model.limits().context.map_or(SCHEMA_BYTES, |tokens| tokens as usize * 2)
     }
 }

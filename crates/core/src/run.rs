@@ -75,6 +75,8 @@ pub struct Settings {
     pub correction: bool,
     /// A query that is known to fail is held back; else the database has the first word. What is not harmless never passes.
     pub preflight: bool,
+    /// There are only tables and no database: a query that passes every check is the answer, and nothing is run.
+    pub offline: bool,
     /// Once the attempts are spent, plain rows are fetched and analysed here.
     pub fallback: bool,
     /// A person may be asked to choose.
@@ -219,6 +221,8 @@ pub struct Run {
     attempt: u32,
     strategy: &'static str,
     attempts: Vec<Attempt>,
+    /// The query of the fallback, which is not an attempt.
+    fallback_query: Option<Attempt>,
     troubles: Vec<Trouble>,
     /// All queries that were drafted or sent, as [`Tokens::identity`] has them.
     seen: HashSet<String>,
@@ -232,6 +236,8 @@ pub struct Run {
     /// Rows that were good enough if nothing better comes.
     kept: Option<(Current, Rows)>,
     corrections: Vec<Correction>,
+    /// When the model was asked for the correction that is under way.
+    correction_began: Option<Duration>,
     absent: Vec<Stated>,
     /// Conditions that alone keep all rows of the answer away, once that was looked into.
     narrow: Option<Vec<String>>,
@@ -294,6 +300,7 @@ impl Run {
             attempt: 1,
             strategy: "",
             attempts: Vec::new(),
+            fallback_query: None,
             troubles: Vec::new(),
             seen: HashSet::new(),
             tokens: Tokens::default(),
@@ -302,6 +309,7 @@ impl Run {
             candidates: Vec::new(),
             kept: None,
             corrections: Vec::new(),
+            correction_began: None,
             absent: Vec::new(),
             narrow: None,
             found: None,

@@ -155,8 +155,8 @@ impl<'q> Session<'q> {
             return;
         }
         for attempt in answer.attempts.iter() {
-            let Some(message) = &attempt.error else { continue };
-            let code = attempt.finding.clone().unwrap_or_default();
+            // An attempt that only repeats an earlier one has no finding, and says nothing new.
+            let (Some(message), Some(code)) = (&attempt.error, attempt.finding.clone()) else { continue };
             let mended = attempt.mended.clone().map(|corrected| SqlCorrection {
                 original: attempt.sql.clone(),
                 corrected,

@@ -38,6 +38,7 @@ mod fuzz;
 pub mod hive;
 mod limits;
 pub mod mysql;
+mod offline;
 mod open;
 pub mod postgres;
 pub mod sqlite;
@@ -53,6 +54,7 @@ use querymend_sql::{Approved, Dialect, Rows, Schema};
 pub use check::{Check, Standing};
 pub use error::Error;
 pub use limits::{Cancel, Limits};
+pub use offline::Offline;
 pub use open::{KINDS, Kind, open};
 
 /// The connections that an engine has to its server.
@@ -99,6 +101,11 @@ pub trait Engine: Send + Sync {
     /// Returns which data the database holds now, or nothing where it cannot say so without reading all of it.
     fn data_version(&self) -> Answer<'_, Option<DataVersion>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// Whether there are only tables and no rows: queries can be checked, and neither probed nor run.
+    fn is_offline(&self) -> bool {
+        false
     }
 
     /// The connections that there are just now, for engines that keep some for the next query.

@@ -26,6 +26,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 use querymend::correct::{Correct, Corrected};
 use querymend::direct::{Checked, Emptiness, Grounded};
 use querymend::guard::Stats;
+use querymend::records::ErrorRecord;
 use querymend::{Answer, Problem, ProblemCode};
 use querymend_memory::Example;
 use schemars::{Schema, SchemaGenerator};
@@ -39,6 +40,7 @@ pub use self::caller::{Caller, request_id};
 pub use self::columns::{Kind, kinds};
 pub(crate) use self::idempotency::Answers;
 use self::manage::{Begin, Reset, SessionTold};
+pub use self::page::has_page;
 pub use self::problem::Refused;
 use self::rows::RanTold;
 pub(crate) use self::rows::csv;
@@ -84,7 +86,7 @@ pub static ROUTES: &[Route] = &[
     Route {
         method: Method::POST,
         path: "/v1/correct",
-        summary: "Mend a query that failed, without a model",
+        summary: "Correct a query that failed: by rules, and by the model where they give up",
         query: &[],
         takes: Some(|g| g.subschema_for::<Correct>()),
         gives: (StatusCode::OK, Some(|g| g.subschema_for::<Corrected>())),
@@ -258,6 +260,26 @@ pub static ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        path: "/v1/sessions/{id}/errors",
+        summary: "What failed in a session since something last went well, with what it means",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::OK, Some(|g| g.subschema_for::<Vec<ErrorRecord>>())),
+        open: false,
+        handler: || get(manage::session_errors),
+    },
+    Route {
+        method: Method::DELETE,
+        path: "/v1/sessions/{id}/errors",
+        summary: "Forget what failed in a session",
+        query: &[],
+        takes: None,
+        gives: (StatusCode::NO_CONTENT, None),
+        open: false,
+        handler: || delete(manage::clear_session_errors),
+    },
+    Route {
+        method: Method::GET,
         path: "/v1/traces/{id}",
         summary: "Every event of a past question",
         query: &[],
@@ -406,10 +428,9 @@ pub fn router(service: Arc<Service>) -> Router {
 }
 
 async fn method_not_allowed() -> Response {
-    let problem = Problem::new(ProblemCode::BadRequest, "this address does not take this method");
-    let mut response = Refused::from(problem).into_response();
-    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-    response
+    let problem = Problem::new(ProblemCode::BadRequest, "this address does not take this method")
+        .hint("GET /openapi.json lists the methods of every address");
+    Refused::from(problem).with_status(StatusCode::METHOD_NOT_ALLOWED).into_response()
 }
 
 /// The description of all routes, as OpenAPI 3.1 has it.

@@ -121,7 +121,7 @@ impl Default for Metrics {
             )),
             low_confidence: new(counter(
                 "querymend_low_confidence_corrections_total",
-                "Corrections that are less than certain, and are shown as such",
+                "Corrections of low confidence: retried once at most, or given up",
                 &["database"],
             )),
             errors: new(counter(
@@ -250,7 +250,8 @@ impl Metrics {
         let tried = self.attempts.told().points.into_iter().filter(|point| point.value > 0.0);
         let rate = |point: registry::Point| {
             let database = point.labels.first()?;
-            let rate = successful(database) / point.value;
+            // The sum of no points is -0.0, which Prometheus would show as `-0`.
+            let rate = successful(database) / point.value + 0.0;
             Some((point.labels, rate))
         };
         tried.filter_map(rate).collect()
@@ -264,8 +265,11 @@ impl Metrics {
 
     fn correction(&self, database: &str, by: &str, successful: bool, confidence: Confidence) {
         self.corrections.of(&[database, by, if successful { "true" } else { "false" }]).count();
-        let family = if confidence == Confidence::High { &self.high_confidence } else { &self.low_confidence };
-        family.of(&[database]).count();
+        match confidence {
+            Confidence::High => self.high_confidence.of(&[database]).count(),
+            Confidence::Low => self.low_confidence.of(&[database]).count(),
+            Confidence::Medium => {}
+        }
     }
 
     fn answered(&self, database: &str, answer: &Answer) {

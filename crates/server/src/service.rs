@@ -3,6 +3,7 @@
 
 mod ask;
 mod desk;
+mod errors;
 mod examples;
 mod lines;
 mod past;
@@ -17,6 +18,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use querymend::guard::{Breakers, Stats};
+use querymend::records::ErrorRecords;
 use querymend::{Config, Problem, ProblemCode};
 use querymend_engine::{Connections, Engine};
 use querymend_memory::ExampleStore;
@@ -73,6 +75,8 @@ pub struct Database {
 pub struct Service {
     state: RwLock<Arc<State>>,
     breakers: Arc<Breakers>,
+    /// What went wrong in each session.
+    errors: Arc<ErrorRecords>,
     shelf: Arc<dyn Shelf>,
     audit: Audit,
     rates: Rates,
@@ -106,6 +110,7 @@ impl Service {
         Self {
             state: RwLock::new(Arc::new(State::new(setup))),
             breakers,
+            errors: Arc::default(),
             shelf,
             audit,
             rates: Rates::default(),
@@ -218,7 +223,21 @@ impl Service {
     }
 
     fn desk(&self, user: &User, named: Option<&str>) -> Result<Desk, Problem> {
-        self.state().desk(user, named, &self.breakers)
+        let mut desk = self.state().desk(user, named, &self.breakers)?;
+        desk.querymend = desk.querymend.with_records(Arc::clone(&self.errors));
+        Ok(desk)
+    }
+
+    /// A database for a request that brings its own tables: none is to be named where one would do as well as the other.
+    fn any_database(&self, user: &User, dialect: Option<&str>) -> Result<Option<String>, Problem> {
+        let allowed = self.databases(user);
+        let speaks_alike = allowed.windows(2).all(|pair| pair[0].dialect == pair[1].dialect);
+        if dialect.is_some() || speaks_alike {
+            return Ok(allowed.into_iter().next().map(|database| database.name));
+        }
+        let names: Vec<&str> = allowed.iter().map(|database| database.name.as_str()).collect();
+        Err(Problem::new(ProblemCode::BadRequest, "the databases speak different dialects: name the one of the query")
+            .hint(format!("set `dialect`, or `database` to one of {}", names.join(", "))))
     }
 
     /// The tables that a user may read.

@@ -39,6 +39,7 @@ mod salvage;
 pub mod schema;
 pub mod scope;
 mod search;
+pub mod validator;
 pub mod values;
 
 pub use conditions::{Without, without_each};
@@ -56,4 +57,5 @@ pub use rules::{RULES, Rule};
 pub use salvage::{Step, is_wrapping};
 pub use schema::{Schema, SchemaError};
 pub use search::{Next, Search};
+pub use validator::{Validator, Validators};
 pub use values::{Hit, NotIndexed, NotIndexedReason, Values};

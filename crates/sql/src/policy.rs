@@ -8,7 +8,12 @@ pub(crate) use self::columns::DeniedColumn;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::rules::{RULES, Rule};
 use crate::schema::{Schema, Table};
+use crate::validator::Validators;
+
+/// The group of rules that no policy can skip.
+const SAFETY: &str = "safety";
 
 /// What is done with comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -46,6 +51,13 @@ pub struct Policy {
     pub max_bytes: usize,
     /// How deep a query may be nested.
     pub max_depth: usize,
+    /// Rules that are not checked: codes such as `fan-out`, or whole groups such as `portable`. Those of the group `safety` are
+    /// always checked.
+    #[serde(deserialize_with = "read_skipped")]
+    pub skip_rules: Vec<String>,
+    /// Checks that a program registers beside the rules.
+    #[serde(skip)]
+    pub validators: Validators,
 }
 
 impl Default for Policy {
@@ -59,6 +71,8 @@ impl Default for Policy {
             comments: Comments::Strip,
             max_bytes: 1 << 20,
             max_depth: 64,
+            skip_rules: Vec::new(),
+            validators: Validators::default(),
         }
     }
 }
@@ -84,6 +98,24 @@ impl Policy {
     /// Whether calling a function is denied, whatever else is allowed.
     pub fn denies_function(&self, name: &str) -> bool {
         self.deny_functions.iter().any(|denied| denied.trim().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a rule is checked.
+    pub fn checks(&self, rule: &Rule) -> bool {
+        rule.group == SAFETY || !self.skip_rules.iter().any(|skipped| skipped == rule.code || skipped == rule.group)
+    }
+
+    /// The names of what every query is checked against before it is run: groups of rules, then registered validators.
+    pub fn guardrails(&self) -> Vec<String> {
+        let mut names: Vec<&str> = Vec::new();
+        // What rows and engines say comes after the query was run.
+        let preflight = RULES.iter().filter(|rule| !["result", "engine"].contains(&rule.group));
+        for rule in preflight.filter(|rule| self.checks(rule)) {
+            if !names.contains(&rule.group) {
+                names.push(rule.group);
+            }
+        }
+        names.into_iter().chain(self.validators.names()).map(str::to_string).collect()
     }
 
     /// Both policies at once. What either denies is denied, a table must be allowed by both, and the smaller size holds.
@@ -112,6 +144,8 @@ impl Policy {
         add(&mut self.deny_columns, other.deny_columns);
         add(&mut self.allow_functions, other.allow_functions);
         add(&mut self.deny_functions, other.deny_functions);
+        add(&mut self.skip_rules, other.skip_rules);
+        other.validators.each().for_each(|validator| self.validators.register(validator));
         if other.comments == Comments::Reject {
             self.comments = Comments::Reject;
         }
@@ -168,6 +202,20 @@ fn variants<'n>(parts: &[&'n str]) -> Vec<Vec<&'n str>> {
         }
     }
     out
+}
+
+fn read_skipped<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let entries = Vec::<String>::deserialize(from)?;
+    for entry in &entries {
+        if entry == SAFETY || Rule::named(entry).is_some_and(|rule| rule.group == SAFETY) {
+            return Err(D::Error::custom(format!("`{entry}` keeps queries harmless and is always checked")));
+        }
+        if !RULES.iter().any(|rule| rule.code == entry || rule.group == entry) {
+            let hint = "`querymend explain` lists the rules with their groups";
+            return Err(D::Error::custom(format!("there is no rule and no group of rules `{entry}`; {hint}")));
+        }
+    }
+    Ok(entries)
 }
 
 fn read_denied<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {

@@ -18,6 +18,7 @@ use crate::rules::{RULES, Subject};
 use crate::salvage::has_typographic_quotes;
 use crate::schema::Schema;
 use crate::scope::{self, Facts, TableMeaning};
+use crate::validator;
 
 /// What a text is held against.
 #[derive(Clone, Copy)]
@@ -46,11 +47,14 @@ pub enum Verdict {
 /// The names a query uses, for logs and `--explain`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Extracted {
-    /// Tables of the database.
+    /// Tables that FROM names, as they are written, with those that do not exist.
     pub tables: Vec<String>,
+    /// Those of `tables` that the schema does not have; empty also where there is no schema to look in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_tables: Vec<String>,
     /// Names that WITH defines.
     pub ctes: Vec<String>,
-    /// Names that FROM gives, with what they stand for: `p` → `products`.
+    /// Names that FROM gives, with the table that they stand for: `p` → `products`; empty for a subquery or a CTE.
     pub aliases: Vec<(String, String)>,
     /// Tables that would have been allowed; absent if all are.
     pub allowed_tables: Option<Vec<String>>,
@@ -282,7 +286,7 @@ fn review_query(query: Query, context: &Context<'_>, refusal: Option<&Classified
     let subject = Subject { query: &query, facts: &facts, hazards: &hazards, context, refusal };
     let mut findings = Vec::new();
     let mut safe = query.failure.is_none() && query.statements.len() == 1;
-    for rule in RULES {
+    for rule in RULES.iter().filter(|rule| context.policy.checks(rule)) {
         let before = findings.len();
         (rule.check)(&subject, &mut findings);
         safe &= rule.group != "safety" || !findings[before..].iter().any(|f: &Finding| f.severity == Severity::Error);
@@ -290,11 +294,15 @@ fn review_query(query: Query, context: &Context<'_>, refusal: Option<&Classified
     if !context.policy.deny_columns.is_empty() {
         not_mended_into_others(&mut findings);
     }
+    let extracted = extract(&query, &facts, context);
+    let validated = validator::Subject { text: &query.source, extracted: &extracted, dialect: context.dialect };
+    let before = findings.len();
+    context.policy.validators.validate(&validated, &mut findings);
+    safe &= !findings[before..].iter().any(|f| f.severity == Severity::Error);
     findings.sort_by_key(|f| (f.span.start, f.severity));
     // Two walks may come upon the same thing.
     findings.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
     let ready = if safe { sendable(&query, context.dialect) } else { None };
-    let extracted = extract(&query, &facts, context);
     let (stated, join_keys) = (stated(&facts), join_keys(&facts));
     let shape = Shape::of(&facts);
     let plainer = unknown_function::plainer(&subject);
@@ -335,20 +343,26 @@ fn extract(query: &Query, facts: &Facts<'_>, context: &Context<'_>) -> Extracted
     if query.failure == Some(Failure::Empty) {
         return Extracted::default();
     }
-    let mut tables: Vec<String> = Vec::new();
-    for t in facts.tables.iter().filter(|t| !matches!(t.meaning, TableMeaning::Cte)) {
+    let (mut tables, mut unknown_tables): (Vec<String>, Vec<String>) = Default::default();
+    let in_from = || facts.tables.iter().filter(|t| !matches!(t.meaning, TableMeaning::Cte));
+    for t in in_from() {
         let name = t.name.to_string();
+        if matches!(t.meaning, TableMeaning::Unknown) && !unknown_tables.contains(&name) {
+            unknown_tables.push(name.clone());
+        }
         if !tables.contains(&name) {
             tables.push(name);
         }
     }
     let aliases = facts.sources.iter().filter_map(|s| {
         let name = s.name?;
-        let stands_for = s.table().map_or_else(String::new, |t| t.name.clone());
+        let as_written = || in_from().find(|t| t.place == s.place).map(|t| t.name.to_string());
+        let stands_for = s.table().map(|t| t.name.clone()).or_else(as_written).unwrap_or_default();
         (stands_for != name.value).then(|| (name.value.clone(), stands_for))
     });
     Extracted {
         tables,
+        unknown_tables,
         ctes: facts.ctes.iter().map(|c| c.value.clone()).collect(),
         aliases: aliases.collect(),
         allowed_tables: context.policy.allow_tables.clone(),

@@ -13,7 +13,7 @@ export function Confidence({ answer }: { answer: Answer }) {
   const level = answer.confidence;
   const { metadata, warnings } = answer;
   const checks = [
-    words.checked.reviews(metadata.guardrails_checked),
+    words.checked.reviews(metadata.reviews),
     words.checked.findings(warnings.length),
     words.checked.corrections(metadata.correction_attempts),
     words.checked.executions(metadata.tool_executions),

@@ -23,7 +23,8 @@ interface Props {
 export function Trust({ answer, steps, database, dialect }: Props) {
   const sql = answer.sql ?? "";
   const review = useReview(sql, answer, database, steps);
-  const last = answer.attempts[answer.attempts.length - 1];
+  // The query of the fallback is none of the attempts.
+  const last = answer.fallback ? undefined : answer.attempts[answer.attempts.length - 1];
   if (!sql) return null;
   return (
     <div class="trust stack">

@@ -25,11 +25,13 @@ use crate::{answer, chosen, input, interrupt, state, story, table};
     after_help = "Examples:
   querymend ask --db shop.db --model ollama:qwen2.5-coder 'Which products cost more than 100?'
   querymend ask --db shop.db --explain --evidence 'big means over 100' 'How many big orders are there?'
+  querymend ask --schema tables.sql 'How many orders are there?'
   querymend ask --batch questions.jsonl --root data --out answers.jsonl
 
 Rows go to stdout, everything else to stderr. What was mended on the way is told in one line; --explain tells all of it.
 If no model is named, the first that is found is asked, and that is said: one whose key is set (OPENAI_API_KEY and the like), one
 that a server on this machine serves, one that was pulled (`querymend model`); else the default one is offered.
+With --schema FILE and no database the SQL is drafted, checked against the file and printed, but not run.
 The lines of a batch are {\"id\", \"db\", \"question\", \"evidence\"?}.
 Exit codes: 0 answered, 1 given up, 2 could not be done, 130 stopped with Ctrl-C.
 A batch ends with 0 when every line was asked, whatever became of it."
@@ -51,9 +53,12 @@ pub struct AskQuestion {
     /// Also tell every attempt: SQL, findings, fixes, changes, what the model was told, the names in the query
     #[arg(long, conflicts_with = "batch")]
     pub explain: bool,
-    /// Also have the model say in a sentence what the rows say
+    /// Have the model say in a sentence what the rows say: one more call of the model
     #[arg(long, conflicts_with = "batch")]
     pub summary: bool,
+    /// Print the rows without a sentence before them
+    #[arg(long, conflicts_with = "summary")]
+    pub no_summary: bool,
     /// How rows are written; json is the whole answer with all attempts
     #[arg(long, value_enum, default_value_t = table::Format::Table, conflicts_with = "batch")]
     pub format: table::Format,
@@ -69,13 +74,17 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
     }
     let question = input::question(ask.question.as_deref())?;
     // A model may have to be fetched first, and that would be for nothing if there is no database.
-    let engine = ask.database.open(&config)?;
+    let engine = ask.database.open_or_offline(&config)?;
     let model = chosen::model(&ask.asking, Some(&ask.unnamed), &config, out)?;
     let dialect = engine.dialect();
     let runtime = runtime()?;
     tell_idle(&config, &*engine, &runtime, out);
-    let address = ask.database.address(&config)?.unwrap_or_default();
-    let memory = ask.remembering.memory(&*engine, &address, false, &config, &runtime, out)?;
+    let memory = if engine.is_offline() {
+        None
+    } else {
+        let address = ask.database.address(&config)?.unwrap_or_default();
+        ask.remembering.memory(&*engine, &address, false, &config, &runtime, out)?
+    };
     let mut querymend = Querymend::new(engine, model, config.clone());
     if let Some(memory) = memory {
         querymend = querymend.with_memory(memory);
@@ -89,7 +98,7 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
         let mut unsaid = None;
         if ask.summary && answer.status == Status::Answered {
             match querymend.summarise(&answer, &cancel).await {
-                Ok(text) => answer.text = text,
+                Ok(text) => answer.text = text.or(answer.text),
                 Err(problem) => unsaid = Some(problem.message),
             }
         }
@@ -98,7 +107,7 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
     let events = watch.end();
     // What does not let itself be stopped must not keep the program.
     runtime.shutdown_background();
-    let Some((answer, unsaid)) = answered else {
+    let Some((mut answer, unsaid)) = answered else {
         out.say("stopped");
         return Ok(Exit::Interrupted);
     };
@@ -109,6 +118,13 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
     }
     if let Some(why) = unsaid {
         out.note(&format!("note: the rows are not put into words: {why}"));
+    }
+    if ask.no_summary && answer.status == Status::Answered {
+        answer.text = None;
+    }
+    if let (true, table::Format::Csv | table::Format::Markdown, Some(text)) = (ask.summary, ask.format, &answer.text) {
+        // The model was asked for it.
+        out.note(&answer::printable(text));
     }
     let exit = answer::write(&answer, ask.format, dialect, out)?;
     let shown = ask.explain || answer.stop == Stop::Cancelled || config.trace.keep == 0;

@@ -45,6 +45,7 @@ const COMMANDS: [&str; 9] = ["/sql", "/explain", "/trace", "/schema", "/save", "
   querymend chat --db shop.db --model ollama:qwen2.5-coder
   printf 'How many orders are there?\\nAnd in 2024?\\n' | querymend chat --db shop.db --model ollama:qwen2.5-coder
 
+With --schema FILE and no database the SQL is drafted, checked against the file and printed, but not run.
 Rows go to stdout, everything else to stderr. /help lists the commands. When stdin is no terminal, each line of it is a
 question or a command.
 Exit codes: 0 left, 1 a question from a pipe was given up, 2 could not be done, 130 stopped with Ctrl-C."
@@ -61,18 +62,25 @@ pub struct Chat {
     /// How rows are written; json is the whole answer with all attempts
     #[arg(long, value_enum, default_value_t = table::Format::Table)]
     pub format: table::Format,
+    /// Print the rows without a sentence before them
+    #[arg(long)]
+    pub no_summary: bool,
 }
 
 /// Does it.
 pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
     let config = chat.asking.config()?;
-    let engine = chat.database.open(&config)?;
+    let engine = chat.database.open_or_offline(&config)?;
     let model = chosen::model(&chat.asking, Some(&chat.unnamed), &config, out)?;
     let (name, dialect, asked) = (engine.name().to_string(), engine.dialect(), model.name().to_string());
     let runtime = runtime()?;
     tell_idle(&config, &*engine, &runtime, out);
-    let address = chat.database.address(&config)?.unwrap_or_default();
-    let memory = chat.remembering.memory(&*engine, &address, true, &config, &runtime, out)?;
+    let memory = if engine.is_offline() {
+        None
+    } else {
+        let address = chat.database.address(&config)?.unwrap_or_default();
+        chat.remembering.memory(&*engine, &address, true, &config, &runtime, out)?
+    };
     let mut querymend = Querymend::new(engine, model, config.clone());
     if let Some(memory) = memory {
         querymend = querymend.with_memory(memory);
@@ -91,6 +99,7 @@ pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
         schema,
         dialect,
         format: chat.format,
+        no_summary: chat.no_summary,
         events: Vec::new(),
         saved: Vec::new(),
     };
@@ -145,6 +154,7 @@ struct Talk<'t> {
     schema: Arc<Schema>,
     dialect: &'static Dialect,
     format: table::Format,
+    no_summary: bool,
     /// What happened during the last question.
     events: Vec<Event>,
     /// Questions that were saved in this chat.
@@ -204,12 +214,15 @@ impl Talk<'_> {
         };
         let answered = interrupt::guarded(self.runtime, &cancel, work);
         let events = watch.end();
-        let Some(answer) = answered else {
+        let Some(mut answer) = answered else {
             out.say("stopped");
             return Ok(Exit::Interrupted);
         };
         state::keep(self.config, &answer.trace_id, &events, out);
         self.events = events;
+        if self.no_summary && answer.status == Status::Answered {
+            answer.text = None;
+        }
         answer::write(&answer, self.format, self.dialect, out)
     }
 

@@ -43,8 +43,8 @@ pub struct Run {
     /// Stop after so many bytes of rows [default: `limits.bytes` of querymend.yaml, else 67108864]
     #[arg(long, value_name = "N")]
     pub max_bytes: Option<usize>,
-    /// Stop after so many seconds [default: `limits.time` of querymend.yaml, else 30]
-    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    /// Stop after so many seconds, or a time such as 500ms, 30s or 2m [default: `limits.time` of querymend.yaml, else 30]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub timeout: Option<Duration>,
     /// House rules besides those of querymend.yaml: tables, functions, comments, sizes (YAML or JSON)
     #[arg(long, value_name = "FILE")]
@@ -54,8 +54,13 @@ pub struct Run {
     pub dry_run: bool,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+/// Seconds, or a number with a unit as the configuration has it.
+fn time(text: &str) -> Result<Duration, String> {
+    if let Some(time) = querymend::config::duration::parse(text) {
+        return Ok(time);
+    }
+    let wrong = || format!("`{text}` is neither a number of seconds nor a time such as 500ms, 30s or 2m");
+    let seconds: f64 = text.parse().map_err(|_| wrong())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if !time.is_zero() => Ok(time),
         _ => Err("the time must be more than 0 seconds".into()),

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
 use querymend::Config;
+use querymend::direct::NO_MODEL;
 use querymend::guard::Breakers;
 use querymend_server::audit::Audit;
 use querymend_server::logs::Logging;
@@ -79,7 +80,7 @@ pub fn run(given: &Serve, out: &mut Out) -> Result<Exit, Failure> {
     };
     querymend_server::may_bind(bind, &config.server).map_err(refused)?;
     logging::serve(given.log_format == LogFormat::Json);
-    if given.asking.named(&config).is_some() {
+    if given.asking.named(&config).is_some_and(|name| name != NO_MODEL) {
         // One that was asked for must be there.
         given.asking.model(&config)?;
     }
@@ -160,11 +161,18 @@ async fn listen(
     }
     let service = Arc::new(service);
     collector.iter().for_each(|collector| collector.measure(&service));
+    for name in service.unready().await {
+        out.say(&format!("warning: the database `{name}` does not answer; requests that need it fail until it does"));
+        out.note("hint: check its address and that it runs; GET /readyz says when it answers");
+    }
     let listener = TcpListener::bind(bind).await.map_err(|error| {
         Failure::new(format!("{bind} cannot be listened at: {error}")).hint("name another port with --bind")
     })?;
     let bound = listener.local_addr().map_err(|error| Failure::new(error.to_string()))?;
     out.say(&format!("listening at http://{bound} with {} and the model {}", names.join(", "), model.name()));
+    if !querymend_server::http::has_page() {
+        out.note("note: this build has no page for browsers; docs/page.md says how it is built");
+    }
     let stopping = Stopping::default();
     let watch = tokio::spawn(signals(stopping.clone()));
     let router = faces(Arc::clone(&service), &stopping);

@@ -231,3 +231,29 @@ fn ctrl_c_stops_a_model_that_hangs() {
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(130), &b""[..]));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "stopped\n");
 }
+
+#[test]
+fn schema_file_instead_of_a_database_drafts_sql() {
+    let place = Place::with_schema();
+    let server = Server::saying(&["SELECT nme FROM products"]);
+    let model = server.model.as_str();
+    let question = "Which products are there?";
+    let ended = place.run(&["ask", "--schema", "schema.sql", "--model", model, question]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "SELECT name FROM products\n"), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("not run: there is no database"), "{}", ended.stderr);
+    let ended = place.run(&["ask", "--schema", "schema.sql", "--model", model, "--format", "json", question]);
+    let answer: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&answer["status"], &answer["stop"]), (&"drafted".into(), &"not_run".into()), "{answer}");
+    let ended = place.run_with(&["chat", "--schema", "schema.sql", "--model", model], question.as_bytes());
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "SELECT name FROM products\n"), "{}", ended.stderr);
+    // What needs rows says so.
+    for (arguments, words) in [
+        (&["run", "--schema", "schema.sql", "--sql", "SELECT 1"][..], "a schema file has no rows"),
+        (&["ask", "--schema", "absent.sql", "--model", model, question][..], "absent.sql"),
+        (&["ask", "--model", model, question][..], "no database is named"),
+    ] {
+        let ended = place.run(arguments);
+        assert!(ended.code == 2 && ended.stderr.contains(words), "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("hint: "), "{arguments:?}: {}", ended.stderr);
+    }
+}

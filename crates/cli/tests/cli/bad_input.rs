@@ -179,3 +179,21 @@ fn terminals_are_safe_from_what_stands_in_a_query() {
     assert_eq!(ended.code, 1);
     assert!(!ended.stdout.contains(['\u{1b}', '\u{9b}', '\u{7}']), "{:?}", ended.stdout);
 }
+
+#[test]
+fn misplaced_commands_and_times_are_explained() {
+    let place = Place::with_demo();
+    for (arguments, words) in [
+        (&["seed"][..], "`querymend memory seed`"),
+        (&["run", "--db", "shop.db", "--timeout", "soon", "--sql", "SELECT 1"][..], "a time such as 500ms, 30s or 2m"),
+        (&["run", "--db", "shop.db", "--timeout", "0", "--sql", "SELECT 1"][..], "more than 0 seconds"),
+        (&["ask", "--db", "shop.db", "--model", "none", "How many?"][..], "the model is turned off"),
+    ] {
+        let ended = place.run(arguments);
+        assert!(ended.code == 2 && ended.stderr.contains(words), "{arguments:?}: {}", ended.stderr);
+    }
+    for time in ["1", "1s", "1500ms"] {
+        let ended = place.run(&["run", "--db", "shop.db", "--timeout", time, "--sql", "SELECT 1"]);
+        assert_eq!(ended.code, 0, "{time}: {}", ended.stderr);
+    }
+}

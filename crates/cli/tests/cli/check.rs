@@ -120,6 +120,15 @@ SQL:
 }
 
 #[test]
+fn explain_names_tables_that_do_not_exist() {
+    let place = Place::with_schema();
+    let sql = "SELECT it.name FROM warehouse it JOIN bar1 ON it.id = bar1.id";
+    let ended = place.run(&["check", "--explain", "--schema", "schema.sql", "--sql", sql]);
+    let lines = "tables: warehouse, bar1\nunknown tables: warehouse, bar1\nCTEs: none\naliases: it = warehouse\n";
+    assert!(ended.stdout.contains(lines), "{}", ended.stdout);
+}
+
+#[test]
 fn f04_without_a_schema_only_the_text_is_checked_and_that_is_said() {
     let place = Place::new();
     let ended = place.run_with(&["check", "-"], b"SELECT anything FROM anywhere");

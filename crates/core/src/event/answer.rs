@@ -39,6 +39,8 @@ impl Cost {
 pub enum Status {
     /// With rows.
     Answered,
+    /// With a query that was checked and not run, because there is no database.
+    Drafted,
     /// Without: every way was tried.
     GaveUp,
     /// A person has to choose.
@@ -55,6 +57,8 @@ pub enum Status {
 pub enum Stop {
     /// The query ran.
     Answered,
+    /// The query passed every check, and there is no database to run it on.
+    NotRun,
     /// It was answered in words.
     Talked,
     /// The attempts are spent.
@@ -141,7 +145,7 @@ pub struct Correction {
 }
 
 /// What a run took.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Metadata {
     /// Questions of the conversation so far, with this one.
     pub turns: u32,
@@ -153,8 +157,11 @@ pub struct Metadata {
     pub correction_attempts: u32,
     /// From the question to the answer.
     pub total_duration_ms: f64,
-    /// Reviews of the critic.
-    pub guardrails_checked: u32,
+    /// What every query was checked against before it was run: groups of rules, then registered validators. Empty where no query
+    /// was reviewed.
+    pub guardrails_checked: Vec<String>,
+    /// Reviews of queries, each against all guardrails.
+    pub reviews: u32,
 }
 
 /// A program over plain rows, for whoever asked to run where it can do no harm. It was written by a model and has not been run.
@@ -196,7 +203,8 @@ pub struct Answer {
     /// The picture that fits the rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chart: Option<Chart>,
-    /// Words instead of rows, or beside them.
+    /// Words instead of rows, or beside them: one sentence that is made without a model, or the model's summary where one was
+    /// asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// How sure the answer is.

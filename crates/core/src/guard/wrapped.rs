@@ -125,6 +125,10 @@ impl Engine for GuardedEngine {
         self.guarded(|| self.engine.data_version())
     }
 
+    fn is_offline(&self) -> bool {
+        self.engine.is_offline()
+    }
+
     fn connections(&self) -> Option<Connections> {
         self.engine.connections()
     }

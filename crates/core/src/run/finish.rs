@@ -2,12 +2,13 @@
 
 use querymend_sql::{Applicability, ErrorType, Rows, Stated, Without, inspect, review, without_each};
 
-use super::steps::is_empty;
+use super::steps::{SAME_QUERY, is_empty};
 use super::{Hindrance, Run, Step};
 use crate::chart::Chart;
 use crate::confidence::ConfidenceFeatures;
-use crate::event::{Answer, Confidence, Event, Metadata, Problem, ProblemCode, Stage, Status, Stop};
+use crate::event::{Answer, Attempt, Confidence, Event, Metadata, Problem, ProblemCode, Stage, Status, Stop};
 use crate::strategies;
+use crate::summary;
 
 impl Run {
     /// With the rows of the query that ran last.
@@ -57,6 +58,7 @@ impl Run {
         let answer = Answer {
             sql: Some(self.current.sql.clone()),
             chart: Chart::of(&rows),
+            text: Some(summary::sentence(&rows)),
             rows: Some(rows),
             confidence: features.level(),
             confidence_features: Some(features),
@@ -95,6 +97,22 @@ impl Run {
         self.finish(answer);
     }
 
+    /// With a query that passed every check, where there is no database to run it on.
+    pub(super) fn drafted(&mut self) {
+        self.mark_corrections();
+        if let Some(last) = self.latest_query() {
+            last.error = None;
+        }
+        let answer = Answer {
+            sql: Some(self.current.sql.clone()),
+            reasons: vec!["it was checked against the tables, and not run: there is no database".into()],
+            fixes: self.current.fixes.clone(),
+            warnings: self.current.warnings.clone(),
+            ..self.blank(Status::Drafted, Stop::NotRun)
+        };
+        self.finish(answer);
+    }
+
     /// Without an answer: everything was tried. Rows that were found on the way are one all the same.
     pub(super) fn give_up(&mut self, stop: Stop) {
         if self.kept.is_some() {
@@ -102,29 +120,44 @@ impl Run {
         }
         let last = self.troubles.last();
         let choices = last.filter(|_| self.settings.ask_user).map(strategies::choices).unwrap_or_default();
-        let held_back = self.attempts.last().is_some_and(|a| a.held_back);
+        // What is said is said of the query that is shown.
+        let shown = if stop == Stop::NotRetryable { self.attempts.last() } else { self.best() };
+        let held_back = shown.is_some_and(|a| a.held_back);
+        let error_type = shown.and_then(|a| a.error_type);
         let nothing = if stop == Stop::TimeSpent {
             "the time was spent before there was a query"
         } else {
             "there was no attempt"
         };
-        let message = last.map_or_else(|| nothing.to_string(), |t| t.message.clone());
-        let code = match (stop, last.map(|t| t.error_type)) {
+        let told = shown.and_then(|a| a.error.clone()).or_else(|| last.map(|t| t.message.clone()));
+        let message = told.unwrap_or_else(|| nothing.to_string());
+        let code = match (stop, error_type) {
             (Stop::NotRetryable, Some(ErrorType::PermissionDenied)) => ProblemCode::PermissionDeniedNotRetryable,
             (Stop::NotRetryable, Some(ErrorType::ConnectionError)) => ProblemCode::DatabaseUnavailable,
             (Stop::TokensSpent | Stop::CostSpent | Stop::TimeSpent, _) => ProblemCode::BudgetExceeded,
-            (Stop::CorrectionOff, _) if held_back => ProblemCode::PreflightValidationFailed,
+            (Stop::CorrectionOff | Stop::NotRetryable, _) if held_back => ProblemCode::PreflightValidationFailed,
             _ => ProblemCode::MaxRetriesExceeded,
         };
-        let hint = match stop {
-            Stop::TokensSpent | Stop::CostSpent | Stop::TimeSpent => "allow more in the budget, or ask for less",
-            Stop::CorrectionOff => "turn self-correction on",
-            Stop::NotRetryable => "this needs a person: the query itself may be right",
+        let hint = match (stop, error_type) {
+            (Stop::TokensSpent | Stop::CostSpent | Stop::TimeSpent, _) => "allow more in the budget, or ask for less",
+            (Stop::CorrectionOff, _) => "turn self-correction on",
+            (Stop::NotRetryable, Some(ErrorType::PermissionDenied)) => {
+                "the query may be right: ask whoever runs the database for access to what it reads"
+            }
+            (Stop::NotRetryable, Some(ErrorType::ConnectionError)) => {
+                "the query may be right: check that the database can be reached, then ask again"
+            }
+            (Stop::NotRetryable, _) => {
+                "`retry_policy` says fail_immediately for this kind of error: allow retries there, or ask in other words"
+            }
+            (Stop::SameSql, _) => {
+                "the model wrote the same query again: ask in other words, or name the tables and columns that you mean"
+            }
             _ => "ask in other words, or name the tables and columns that you mean",
         };
         let status = if choices.is_empty() { Status::GaveUp } else { Status::AskUser };
         let answer = Answer {
-            sql: self.best(),
+            sql: shown.map(as_sent),
             choices,
             problem: Some(Problem { code, message, hint: Some(hint.into()), retry_after_s: None }),
             ..self.blank(status, stop)
@@ -134,15 +167,16 @@ impl Run {
 
     /// The world is in the way.
     pub(super) fn fail(&mut self, stop: Stop, problem: Problem) {
-        let answer = Answer { sql: self.best(), problem: Some(problem), ..self.blank(Status::Failed, stop) };
+        let answer =
+            Answer { sql: self.best().map(as_sent), problem: Some(problem), ..self.blank(Status::Failed, stop) };
         self.finish(answer);
     }
 
     /// The attempt that came furthest: one that reached the database before one that did not, a later one before an earlier.
-    fn best(&self) -> Option<String> {
+    fn best(&self) -> Option<&Attempt> {
+        let is_query = |a: &&Attempt| a.finding.as_deref() != Some("no-sql") && a.error.as_deref() != Some(SAME_QUERY);
         let reached = self.attempts.iter().rev().find(|a| !a.held_back);
-        let best = reached.or(self.attempts.iter().rev().find(|a| a.finding.as_deref() != Some("no-sql")))?;
-        Some(best.mended.clone().unwrap_or_else(|| best.sql.clone()))
+        reached.or(self.attempts.iter().rev().find(is_query))
     }
 
     fn blank(&self, status: Status, stop: Stop) -> Answer {
@@ -175,7 +209,12 @@ impl Run {
                 tool_executions: self.counts.database,
                 correction_attempts: self.counts.corrections,
                 total_duration_ms: self.now.as_secs_f64() * 1e3,
-                guardrails_checked: self.counts.reviews,
+                guardrails_checked: if self.counts.reviews > 0 {
+                    self.settings.policy.guardrails()
+                } else {
+                    Vec::new()
+                },
+                reviews: self.counts.reviews,
             },
             cost: self.cost,
         }
@@ -183,7 +222,7 @@ impl Run {
 
     fn finish(&mut self, answer: Answer) {
         let stage = match answer.status {
-            Status::Answered | Status::Chat => Stage::Completed,
+            Status::Answered | Status::Drafted | Status::Chat => Stage::Completed,
             Status::AskUser => Stage::HumanInTheLoop,
             Status::GaveUp | Status::Failed => Stage::Failed,
         };
@@ -255,4 +294,9 @@ impl Run {
         reasons.extend(features.doubts());
         (features, reasons)
     }
+}
+
+/// The query of an attempt, as it was or would have been sent.
+fn as_sent(attempt: &Attempt) -> String {
+    attempt.mended.clone().unwrap_or_else(|| attempt.sql.clone())
 }

@@ -9,7 +9,8 @@ use querymend_sql::{
 
 use super::steps::LONGEST_TEXT;
 use super::{Hindrance, Purpose, Run, Step};
-use crate::event::{Confidence, Correction, Event, Problem, ProblemCode, Stop};
+use crate::context::Weights;
+use crate::event::{Attempt, Confidence, Correction, Event, Problem, ProblemCode, Stop};
 use crate::prompts;
 use crate::retry::RetryStrategy;
 use crate::strategies::{self, Trouble, View};
@@ -18,6 +19,8 @@ use crate::strategies::{self, Trouble, View};
 const LONGEST_MESSAGE: usize = 1_000;
 /// Tables that are fetched whole for an analysis that runs here.
 const MOST_FETCHED: usize = 4;
+/// Where no draft names a table, those are fetched whose link to the question scores at least this share of the best one.
+const CLEARLY_LINKED: f32 = 0.5;
 
 impl Run {
     /// A trouble that says no more than its words.
@@ -84,8 +87,9 @@ impl Run {
                 self.current.fixes.push(Applied { code: finding.code, applicability: fix.applicability, why });
             }
         }
-        if let Some(last) = self.attempts.last_mut() {
-            last.fixes.clone_from(&self.current.fixes);
+        let fixes = self.current.fixes.clone();
+        if let Some(last) = self.latest_query() {
+            last.fixes = fixes;
         }
     }
 
@@ -100,7 +104,7 @@ impl Run {
             applied: repair.applied.clone(),
             changes,
         });
-        let held_back = self.attempts.last().and_then(|a| a.error.clone()).unwrap_or_default();
+        let held_back = self.latest_query().and_then(|a| a.error.clone()).unwrap_or_default();
         let sure = repair.applied.iter().map(|a| a.applicability).max().unwrap_or(Applicability::Safe);
         self.corrections.push(Correction {
             original_error: self.current.refusal.as_ref().map_or(held_back, |e| e.message.clone()),
@@ -111,7 +115,7 @@ impl Run {
         });
         let fixes = repair.applied.iter().filter(|fix| !is_wrapping(fix.code));
         self.current.fixes.extend(fixes.clone().cloned());
-        if let Some(last) = self.attempts.last_mut() {
+        if let Some(last) = self.latest_query() {
             last.mended = Some(repair.sql.clone());
             last.fixes.extend(fixes.cloned());
         }
@@ -124,19 +128,33 @@ impl Run {
         }
     }
 
+    /// The query that is being worked on: the last attempt, or the fallback's.
+    pub(super) fn latest_query(&mut self) -> Option<&mut Attempt> {
+        self.fallback_query.as_mut().or(self.attempts.last_mut())
+    }
+
+    /// Notes how long the model took for the correction that it was asked for.
+    pub(super) fn time_correction(&mut self) {
+        if let Some(began) = self.correction_began.take()
+            && let Some(last) = self.corrections.last_mut()
+        {
+            last.duration_ms = (self.now - began).as_secs_f64() * 1e3;
+        }
+    }
+
     /// Decides what follows from a failed attempt.
     pub(super) fn trouble(&mut self, trouble: Trouble) {
-        if let Some(last) = self.attempts.last_mut() {
+        if let Some(last) = self.latest_query() {
             last.error = Some(trouble.message.clone());
             last.finding = Some(trouble.code.clone());
             last.error_type = Some(trouble.error_type);
         }
-        let same = self.troubles.last().is_some_and(|t| t.is_same(&trouble));
-        let alike = self.troubles.iter().filter(|t| t.error_type == trouble.error_type).count() as u32;
-        self.troubles.push(trouble.clone());
         if self.purpose == Purpose::Analysis {
             return self.give_up(self.fell_back.unwrap_or(Stop::AttemptsSpent));
         }
+        let same = self.troubles.last().is_some_and(|t| t.is_same(&trouble));
+        let alike = self.troubles.iter().filter(|t| t.error_type == trouble.error_type).count() as u32;
+        self.troubles.push(trouble.clone());
         if !self.settings.correction {
             return self.give_up(Stop::CorrectionOff);
         }
@@ -165,9 +183,14 @@ impl Run {
             original_error: trouble.message.clone(),
             strategy: strategy.name.into(),
             successful: false,
-            confidence: Confidence::Medium,
+            // What is retried once only is a guess.
+            confidence: match policy {
+                RetryStrategy::LimitedRetry => Confidence::Low,
+                _ => Confidence::Medium,
+            },
             duration_ms: 0.0,
         });
+        self.correction_began = Some(self.now);
         // A text that is far too long for a query is not sent back either.
         if strategy.anew || trouble.sql.len() > LONGEST_TEXT {
             self.conversation.truncate(2);
@@ -210,18 +233,26 @@ impl Run {
         self.step = Step::Fetch(tables);
     }
 
-    /// The tables that the attempts spoke of, each as a plain SELECT.
+    /// The tables to fetch for the fallback, each as a plain SELECT: those that the attempts name, then those that the question
+    /// was linked to. A draft may leave out the very table that it needs, or name none that exists.
     fn plain_tables(&self) -> Vec<(String, Approved)> {
         let mut words: Vec<String> = self.attempts.iter().flat_map(|a| diff::normalise(&a.sql, self.dialect)).collect();
         words.iter_mut().for_each(|w| *w = w.trim_matches(['"', '`', '[', ']']).to_lowercase());
-        let spoken = |t: &&Table| words.contains(&t.name.to_lowercase());
+        let is_named = |t: &&Table| words.contains(&t.name.to_lowercase());
+        let linked = self.tables.ranked(&self.ask.question, &[], &Weights::default(), MOST_FETCHED);
+        // Beside tables that a draft names, only the best link is worth its rows.
+        let share = if self.schema.tables().iter().any(|t| is_named(&t)) { 1.0 } else { CLEARLY_LINKED };
+        let least = linked.first().map_or(f32::MAX, |(_, score)| *score * share);
+        let is_linked = |t: &&Table| linked.iter().any(|(table, score)| *score >= least && table.name == t.name);
         let plain = |t: &Table| {
             let parts = [t.schema.as_deref(), Some(t.name.as_str())];
             let name: Vec<String> = parts.into_iter().flatten().map(|p| self.dialect.quoted(p)).collect();
             let query = review(&format!("SELECT * FROM {}", name.join(".")), &self.context()).approve().ok()?;
             Some((t.name.clone(), query))
         };
-        self.schema.tables().iter().filter(spoken).filter_map(plain).take(MOST_FETCHED).collect()
+        let tables = || self.schema.tables().iter();
+        let rest = tables().filter(is_linked).filter(|t| !is_named(t));
+        tables().filter(is_named).chain(rest).filter_map(plain).take(MOST_FETCHED).collect()
     }
 
     /// The world is in the way.

@@ -19,6 +19,8 @@ use crate::strategies::Trouble;
 const FEWEST_BYTES: usize = 200;
 /// How much of what a model wrote is kept in events.
 pub(super) const LONGEST_TEXT: usize = 20_000;
+/// What is said of an attempt that repeats an earlier one.
+pub(super) const SAME_QUERY: &str = "the same query was there before";
 
 impl Run {
     /// What cannot be a question is turned down before anything is asked.
@@ -118,13 +120,15 @@ impl Run {
         self.stage(Stage::Generation);
         let sql = !matches!(self.purpose, Purpose::Chat | Purpose::Program);
         // Only the first draft is weighed: what is told of a fault has one answer.
-        let more = if self.purpose == Purpose::Draft && self.attempts.is_empty() { self.settings.more } else { 0 };
+        let weighed = self.purpose == Purpose::Draft && self.attempts.is_empty() && !self.settings.offline;
+        let more = if weighed { self.settings.more } else { 0 };
         let (messages, temperature) = (self.conversation.clone(), self.settings.temperature);
         self.step = Step::Complete { messages, temperature, sql, more };
     }
 
     pub(super) fn completed(&mut self, result: Result<Draft, Hindrance>) {
         self.counts.model += 1;
+        self.time_correction();
         let draft = match result {
             Ok(draft) => draft,
             // A model that was cut off because the time is spent did not fail.
@@ -178,7 +182,7 @@ impl Run {
             let changes = before.changes(&self.tokens);
             self.events.push(Event::Changed { attempt: self.attempt, changes });
         }
-        self.attempts.push(Attempt {
+        let attempt = Attempt {
             number: self.attempt,
             sql: prompts::clipped(&sql, LONGEST_TEXT).to_string(),
             mended: None,
@@ -188,12 +192,16 @@ impl Run {
             error_type: None,
             strategy: self.strategy,
             held_back: true,
-        });
+        };
+        match self.purpose {
+            Purpose::Analysis => self.fallback_query = Some(attempt),
+            _ => self.attempts.push(attempt),
+        }
         self.drafted = text;
         self.current = Current { sql: sql.clone(), ..Current::default() };
         if !anew {
-            if let Some(last) = self.attempts.last_mut() {
-                last.error = Some("the same query was there before".into());
+            if let Some(last) = self.latest_query() {
+                last.error = Some(SAME_QUERY.into());
             }
             return self.spent(Stop::SameSql);
         }
@@ -292,8 +300,11 @@ impl Run {
         self.current.stated.clone_from(&found.stated);
         self.current.shape = found.shape;
         self.current.found = (found.source == self.current.sql).then(|| Arc::new(found));
-        if let Some(last) = self.attempts.last_mut() {
+        if let Some(last) = self.latest_query() {
             last.held_back = false;
+        }
+        if self.settings.offline {
+            return self.drafted();
         }
         self.step = Step::Execute(query);
     }
@@ -341,7 +352,7 @@ impl Run {
             ms: (self.now - self.began).as_secs_f64() * 1e3,
         });
         self.mark_corrections();
-        if let Some(last) = self.attempts.last_mut() {
+        if let Some(last) = self.latest_query() {
             last.error = None;
         }
         let nothing = is_empty(&rows);

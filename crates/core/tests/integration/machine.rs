@@ -280,6 +280,7 @@ impl World {
             retry,
             correction: self.correction,
             preflight: self.preflight,
+            offline: false,
             fallback: self.fallback,
             ask_user: self.ask_user,
             variant: &VARIANTS[0],
@@ -598,7 +599,10 @@ fn check(world: &World, log: &Log) -> Result<(), TestCaseError> {
             }
             Event::Reviewed { attempt: at, sql, .. } => {
                 prop_assert_eq!(*at, attempt);
-                reviewed.push((*at, sql));
+                // The query of the fallback is not an attempt.
+                if fell_back == 0 {
+                    reviewed.push((*at, sql));
+                }
             }
             Event::Retrying { attempt: at, of, feedback, .. } => {
                 retries += 1;
@@ -649,6 +653,7 @@ fn check(world: &World, log: &Log) -> Result<(), TestCaseError> {
     if answer.remembered.is_some() {
         prop_assert!(log.model_calls == 0 && answer.status == Status::Answered && answer.attempts.len() == 1);
     }
+    prop_assert!(attempts.len() <= world.max_attempts as usize, "{} attempts", attempts.len());
     prop_assert_eq!(attempts, reviewed);
     let calls = (answer.metadata.llm_calls, answer.metadata.tool_executions);
     prop_assert_eq!(calls, (log.model_calls, log.sent.len() as u32 + log.fetches));

@@ -17,6 +17,7 @@ pub fn ending(status: Ending) -> proto::AnswerStatus {
         Ending::AskUser => proto::AnswerStatus::AskUser,
         Ending::Chat => proto::AnswerStatus::Chat,
         Ending::Failed => proto::AnswerStatus::Failed,
+        Ending::Drafted => proto::AnswerStatus::Drafted,
     }
 }
 
@@ -92,6 +93,7 @@ impl From<Metadata> for proto::Metadata {
             correction_attempts: metadata.correction_attempts,
             total_duration_ms: metadata.total_duration_ms,
             guardrails_checked: metadata.guardrails_checked,
+            reviews: metadata.reviews,
         }
     }
 }
@@ -275,7 +277,8 @@ mod tests {
             let name = format!("STAGE_{}", word(&one).to_uppercase());
             assert_eq!(told, Some((number as i32 + 1, name, 2)));
         }
-        let endings = [Ending::Answered, Ending::GaveUp, Ending::AskUser, Ending::Chat, Ending::Failed];
+        let endings =
+            [Ending::Answered, Ending::GaveUp, Ending::AskUser, Ending::Chat, Ending::Failed, Ending::Drafted];
         for one in endings {
             assert_eq!(ending(one).as_str_name(), format!("ANSWER_STATUS_{}", word(&one).to_uppercase()));
         }

@@ -8,7 +8,7 @@ use axum::extract::{FromRequestParts, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response as HttpResponse};
 use querymend::correct::Correct;
-use querymend::{Problem, ProblemCode};
+use querymend::{Cancel, Problem, ProblemCode};
 use querymend_sql::Applicability;
 use serde_json::Value;
 use tonic::{Request as Given, Response, Status};
@@ -77,9 +77,7 @@ fn is_grpc(headers: &HeaderMap) -> bool {
 
 fn not_grpc() -> HttpResponse {
     let problem = Problem::new(ProblemCode::BadRequest, "this address takes gRPC (Content-Type: application/grpc)");
-    let mut response = Refused::from(problem).into_response();
-    *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-    response
+    Refused::from(problem).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE).into_response()
 }
 
 /// How long the sender waits: digits and a unit. What cannot be read is not heeded, as the protocol's own servers have it.
@@ -125,8 +123,9 @@ impl Querymend for Call {
 
     async fn correct(&self, request: Given<CorrectRequest>) -> Answered<CorrectResponse> {
         let mut asked = to_correct(request.into_inner()).map_err(refused)?;
+        let cancel = Cancel::new();
         let database = asked.database.take();
-        let corrected = self.service.correct(&self.caller.asking(), database.as_deref(), asked).await;
+        let corrected = self.service.correct(&self.caller.asking(), database.as_deref(), asked, true, &cancel).await;
         corrected.map(|corrected| Response::new(corrected.into())).map_err(refused)
     }
 
@@ -170,6 +169,24 @@ impl Querymend for Call {
         Ok(Response::new(ForgetSessionResponse {}))
     }
 
+    async fn list_session_errors(
+        &self,
+        request: Given<ListSessionErrorsRequest>,
+    ) -> Answered<ListSessionErrorsResponse> {
+        let session = request.into_inner().session_id;
+        let errors = self.service.session_errors(&self.caller.user, &session).await.map_err(refused)?;
+        Ok(Response::new(ListSessionErrorsResponse { errors: errors.into_iter().map(Into::into).collect() }))
+    }
+
+    async fn clear_session_errors(
+        &self,
+        request: Given<ClearSessionErrorsRequest>,
+    ) -> Answered<ClearSessionErrorsResponse> {
+        let session = request.into_inner().session_id;
+        self.service.clear_session_errors(&self.caller.user, &session).await.map_err(refused)?;
+        Ok(Response::new(ClearSessionErrorsResponse {}))
+    }
+
     async fn get_breakers(&self, _: Given<GetBreakersRequest>) -> Answered<GetBreakersResponse> {
         let stats = self.service.breakers(&self.caller.user).map_err(refused)?;
         Ok(Response::new(GetBreakersResponse { breakers: stats.into_iter().map(Breaker::from).collect() }))
@@ -199,6 +216,7 @@ fn to_correct(request: CorrectRequest) -> Result<Correct, Problem> {
         error_message: given(request.error_message),
         last_error: given(request.last_error),
         schema_context: given(request.schema_context).map(tables),
+        dialect: given(request.dialect),
         retry_count: request.retry_count,
         question: given(request.question),
         evidence: given(request.evidence),

@@ -3,6 +3,7 @@
 use querymend::correct::{Corrected, Placed};
 use querymend::direct::Checked;
 use querymend::guard::{State, Stats};
+use querymend::records::ErrorRecord;
 use querymend_sql::schema::{Table, TableKind};
 use querymend_sql::{
     Applicability, Applied, Cell, Extracted, Finding, Fix, MeaningClaim, Rows, Severity, Status as Mending, Verdict,
@@ -11,6 +12,7 @@ use querymend_sql::{
 
 use super::answer::ending;
 use super::proto;
+use crate::service::word;
 use crate::shelf::Talk;
 
 /// Counts that are larger are not told apart.
@@ -106,6 +108,26 @@ impl From<Applied> for proto::Applied {
     }
 }
 
+impl From<ErrorRecord> for proto::ErrorRecord {
+    fn from(record: ErrorRecord) -> Self {
+        let (corrected_sql, explanation) =
+            record.correction.map(|correction| (correction.corrected, correction.explanation)).unwrap_or_default();
+        Self {
+            sql: record.sql,
+            code: record.code,
+            message: record.message,
+            at_unix_ms: record.at_unix_ms,
+            attempts: record.attempts,
+            previous_attempts: record.previous_attempts.into(),
+            error_type: word(&record.analysis.error_type),
+            summary: record.analysis.summary,
+            suggestions: record.analysis.suggestions,
+            corrected_sql,
+            explanation,
+        }
+    }
+}
+
 impl From<Change> for proto::Change {
     fn from(change: Change) -> Self {
         Self { before: change.before, after: change.after }
@@ -115,7 +137,8 @@ impl From<Change> for proto::Change {
 impl From<Extracted> for proto::Extracted {
     fn from(extracted: Extracted) -> Self {
         let aliases = extracted.aliases.into_iter().map(|(name, of)| proto::Alias { name, of }).collect();
-        Self { tables: extracted.tables, ctes: extracted.ctes, aliases }
+        let Extracted { tables, unknown_tables, ctes, .. } = extracted;
+        Self { tables, ctes, aliases, unknown_tables }
     }
 }
 

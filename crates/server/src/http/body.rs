@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use querymend::{Problem, ProblemCode};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::problem::Refused;
 use crate::service::Service;
@@ -27,6 +27,10 @@ impl<T: DeserializeOwned> FromRequest<Arc<Service>> for Given<T> {
     async fn from_request(request: Request, service: &Arc<Service>) -> Result<Self, Refused> {
         is_json(request.headers())?;
         let bytes = read(request.into_body(), service.body_bytes()).await?;
+        let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+        if !is_object && serde_json::from_slice::<IgnoredAny>(&bytes).is_ok() {
+            return Err(bad("the body must be a JSON object, {…}, and is another kind of JSON value".into()));
+        }
         let value = serde_json::from_slice(&bytes)
             .map_err(|error| bad(format!("the body is not what it should be: {error}")))?;
         Ok(Self(value))

@@ -8,6 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use querymend::direct::Grounded;
 use querymend::guard::Stats;
+use querymend::records::ErrorRecord;
 use querymend::{Problem, ProblemCode, Turn};
 use querymend_memory::Example;
 use querymend_sql::schema::Table;
@@ -181,6 +182,23 @@ pub async fn forget(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refused> {
     service.forget(&caller.user, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub async fn session_errors(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<ErrorRecord>>, Refused> {
+    Ok(Json(service.session_errors(&caller.user, &id).await?))
+}
+
+pub async fn clear_session_errors(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refused> {
+    service.clear_session_errors(&caller.user, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -42,6 +42,11 @@ const LONGEST_FILE: u64 = 64 << 20;
 /// Files that Pyodide loads, for pandas and what it needs: there are some fifteen.
 const MOST_FILES: usize = 64;
 
+/// Whether this program carries the page.
+pub fn has_page() -> bool {
+    FILES.iter().any(|file| file.path == "/index.html")
+}
+
 /// A file of the page, or the page itself where the address is one of its views.
 pub async fn serve(request: Request) -> Response {
     let path = request.uri().path();

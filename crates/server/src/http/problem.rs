@@ -41,6 +41,8 @@ pub struct Told {
 /// Why there is nothing else to send.
 #[derive(Debug)]
 pub struct Refused {
+    /// The status, where it is not the one of the problem's code.
+    status: Option<StatusCode>,
     problem: Problem,
     findings: Vec<Placed>,
     answer: Option<Box<Answer>>,
@@ -48,7 +50,7 @@ pub struct Refused {
 
 impl From<Problem> for Refused {
     fn from(problem: Problem) -> Self {
-        Self { problem, findings: Vec::new(), answer: None }
+        Self { status: None, problem, findings: Vec::new(), answer: None }
     }
 }
 
@@ -60,14 +62,20 @@ impl From<Refused> for Problem {
 
 impl From<NotRun> for Refused {
     fn from(not: NotRun) -> Self {
-        Self { problem: not.problem, findings: not.findings, answer: None }
+        Self { status: None, problem: not.problem, findings: not.findings, answer: None }
     }
 }
 
 impl Refused {
     /// A question that has no answer, with how far it came.
     pub fn unanswered(problem: Problem, answer: Answer) -> Self {
-        Self { problem, findings: Vec::new(), answer: Some(Box::new(answer)) }
+        Self { status: None, problem, findings: Vec::new(), answer: Some(Box::new(answer)) }
+    }
+
+    /// With a status that no code has.
+    #[must_use]
+    pub fn with_status(self, status: StatusCode) -> Self {
+        Self { status: Some(status), ..self }
     }
 
     /// What is sent.
@@ -76,7 +84,7 @@ impl Refused {
         Told {
             kind: format!("urn:querymend:problem:{code}"),
             title: code.replace('_', " "),
-            status: self.problem.code.http_status(),
+            status: self.status.map_or(self.problem.code.http_status(), |status| status.as_u16()),
             detail: self.problem.message,
             code: self.problem.code,
             hint: self.problem.hint,

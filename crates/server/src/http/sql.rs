@@ -39,7 +39,7 @@ pub async fn correct(
     Given(mut asked): Given<Correct>,
 ) -> Result<Json<Corrected>, Refused> {
     let database = asked.database.take();
-    corrected(service, caller, database, asked).await
+    corrected(service, caller, database, asked, true).await
 }
 
 pub async fn fix(
@@ -48,7 +48,7 @@ pub async fn fix(
     Given(query): Given<QueryText>,
 ) -> Result<Json<Corrected>, Refused> {
     let asked = Correct { question: query.question, ..Correct::new(query.sql) };
-    corrected(service, caller, query.database, asked).await
+    corrected(service, caller, query.database, asked, false).await
 }
 
 async fn corrected(
@@ -56,10 +56,15 @@ async fn corrected(
     caller: Caller,
     database: Option<String>,
     asked: Correct,
+    with_model: bool,
 ) -> Result<Json<Corrected>, Refused> {
-    let work =
-        async move { service.correct(&caller.asking(), database.as_deref(), asked).await.map_err(Refused::from) };
-    to_the_end(Cancel::new(), work).await.map(Json)
+    let cancel = Cancel::new();
+    let stopped = cancel.clone();
+    let work = async move {
+        let corrected = service.correct(&caller.asking(), database.as_deref(), asked, with_model, &stopped).await;
+        corrected.map_err(Refused::from)
+    };
+    to_the_end(cancel, work).await.map(Json)
 }
 
 pub async fn run(

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use axum::{Json, Router};
 use querymend::{Problem, ProblemCode};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::de::IgnoredAny;
+use serde_json::json;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::agent::Agent;
@@ -24,6 +26,9 @@ use crate::service::Service;
 const SESSION: &str = "mcp-session-id";
 /// How often it is looked whether requests still run when the server is to stop.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// The longest refusal of the protocol that is passed on, in bytes.
+const MAX_REFUSAL: usize = 64 << 10;
 
 type Protocol = StreamableHttpService<Agent, LocalSessionManager>;
 
@@ -98,6 +103,11 @@ async fn answer(face: &Face, request: Request) -> Result<Response, Refused> {
         parts.headers.remove(secret);
     }
     let body = read(body, service.body_bytes()).await?;
+    if parts.method == Method::POST
+        && let Err(error) = serde_json::from_slice::<IgnoredAny>(&body)
+    {
+        return Ok(parse_error(&error));
+    }
     // Whatever handles the request holds it, and with it the caller, until it is done.
     parts.extensions.insert(Arc::new(caller));
     let protocol = if service.signs_in() { &face.signed } else { &face.local };
@@ -105,7 +115,36 @@ async fn answer(face: &Face, request: Request) -> Result<Response, Refused> {
     if let (None, Some(opened)) = (named, session(response.headers())) {
         face.sessions.opened(&opened, &user, service.config().server.limits.sessions).await;
     }
-    Ok(response.map(Body::new))
+    in_json(response.map(Body::new)).await
+}
+
+/// What JSON-RPC answers to a message that is not JSON.
+fn parse_error(error: &serde_json::Error) -> Response {
+    let message = format!("Parse error: the body is not JSON: {error}");
+    let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": message}});
+    (StatusCode::BAD_REQUEST, Json(body)).into_response()
+}
+
+/// A refusal of the protocol in plain text, as a problem like every other refusal of this server.
+async fn in_json(response: Response) -> Result<Response, Refused> {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let status = response.status();
+    if !status.is_client_error() || kind.starts_with("application/") || kind.starts_with("text/event-stream") {
+        return Ok(response);
+    }
+    let allow = response.headers().get(header::ALLOW).cloned();
+    let text = read(response.into_body(), MAX_REFUSAL).await?;
+    let text = String::from_utf8_lossy(&text);
+    let message = if text.trim().is_empty() { "the request is not one of MCP" } else { text.trim() };
+    let code = match status {
+        StatusCode::NOT_FOUND => ProblemCode::NotFound,
+        StatusCode::FORBIDDEN => ProblemCode::Forbidden,
+        _ => ProblemCode::BadRequest,
+    };
+    let problem = Problem::new(code, message).hint("docs/server.md shows how MCP clients connect");
+    let mut refused = Refused::from(problem).with_status(status).into_response();
+    allow.and_then(|allow| refused.headers_mut().insert(header::ALLOW, allow));
+    Ok(refused)
 }
 
 fn session(headers: &HeaderMap) -> Option<String> {

@@ -128,7 +128,8 @@ impl Call<'_> {
         let mut asked: Repair = read(arguments)?;
         fits(&asked.sql)?;
         let database = asked.database.take();
-        let corrected = self.service.correct(&self.who.asking(), database.as_deref(), asked.into()).await?;
+        let corrected =
+            self.service.correct(&self.who.asking(), database.as_deref(), asked.into(), false, self.cancel).await?;
         Ok(telling::corrected(&corrected))
     }
 

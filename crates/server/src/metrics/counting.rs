@@ -33,7 +33,8 @@ impl Listener for Counting {
         }
         self.0.attempts.of(&[place.database]).count();
         if corrected.status == Mending::Mended {
-            self.0.correction(place.database, "rules", corrected.success, corrected.confidence);
+            let by = if corrected.is_by_model() { "model" } else { "rules" };
+            self.0.correction(place.database, by, corrected.success, corrected.confidence);
         }
     }
 

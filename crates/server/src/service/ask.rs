@@ -89,7 +89,8 @@ impl Service {
         };
         let mut answer = log.keeping(asked_for).await;
         if asked.summary && answer.status == Status::Answered {
-            answer.text = desk.querymend.summarise(&answer, cancel).await.ok().flatten();
+            let summary = desk.querymend.summarise(&answer, cancel).await.ok().flatten();
+            answer.text = summary.or(answer.text);
         }
         self.audit_question(asking, &desk.name, &answer, &events, &log.taken()).await?;
         events.push(Event::Finished { answer: Box::new(answer.clone()) });
@@ -149,21 +150,34 @@ impl Service {
         desk.querymend.check(&query.sql, query.question.as_deref()).await
     }
 
-    /// Mends a query without a model.
+    /// Corrects a query: by rules, and where they give up by the model, if `with_model` says so and there is one.
     pub async fn correct(
         &self,
         asking: &Asking<'_>,
         database: Option<&str>,
         mut asked: Correct,
+        with_model: bool,
+        cancel: &Cancel,
     ) -> Result<Corrected, Problem> {
-        let desk = self.desk(asking.user, database)?;
+        // Tables that come with the request stand for a database: any that the user may ask has the right policy.
+        let any = match (database, &asked.schema_context) {
+            (None, Some(_)) => self.any_database(asking.user, asked.dialect.as_deref())?,
+            _ => None,
+        };
+        let desk = self.desk(asking.user, database.or(any.as_deref()))?;
         // Who asks is known; what a request says about it is not believed.
         if self.signs_in() {
             asked.user_id.clone_from(&asking.user.id);
         }
+        let dialect = desk.querymend.engine().dialect();
+        self.recall_error(asking.user, &mut asked, dialect)?;
         let began = Instant::now();
         let log = Log::default();
-        let corrected = log.keeping(desk.querymend.correct(&asked)).await;
+        let corrected = if with_model {
+            log.keeping(desk.querymend.correct_with_model(&asked, cancel)).await
+        } else {
+            log.keeping(desk.querymend.correct(&asked)).await
+        };
         let (sent, failed) = (log.taken(), corrected.as_ref().err().map(|problem| word(&problem.code)));
         let mut lines = lines_of(&sent, asking, &desk.name, None);
         let sql = Some(asked.original_query.as_str());
@@ -172,6 +186,7 @@ impl Service {
             self.audit.write_all(&lines).await?;
         }
         let corrected = corrected?;
+        self.record_error(asking.user, &asked, &corrected, dialect);
         let (place, took) = (desk.place(asking), began.elapsed());
         self.listeners.iter().for_each(|listener| listener.corrected(&place, &corrected, took));
         let outcome = word(&corrected.status);

@@ -34,7 +34,7 @@ pub struct Question {
     /// A model is asked, even if the same question was answered before.
     #[serde(default)]
     pub fresh: bool,
-    /// The rows are also put into words.
+    /// The model puts the rows into words, which costs one more call. Without it `text` is one sentence that needs no model.
     #[serde(default)]
     pub summary: bool,
     /// Where a last analysis runs, once no query could be found.

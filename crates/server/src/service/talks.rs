@@ -37,7 +37,12 @@ impl Service {
     /// Forgets a conversation.
     pub async fn forget(&self, user: &User, id: &str) -> Result<(), Problem> {
         let gone = self.shelf.forget_talk(user.name(), id).await?;
-        if gone { Ok(()) } else { Err(Problem::new(ProblemCode::NotFound, "there is no such session")) }
+        if gone {
+            self.errors.clear(id);
+            Ok(())
+        } else {
+            Err(Problem::new(ProblemCode::NotFound, "there is no such session"))
+        }
     }
 
     /// The events of a past run of this user.

@@ -25,6 +25,7 @@ pub fn inspect(review: &Review, rows: &Rows, context: &Context<'_>) -> Vec<Findi
     for (_, inspect) in INSPECTED {
         inspect(review, rows, context, &mut out);
     }
+    out.retain(|found| Rule::named(found.code).is_none_or(|rule| context.policy.checks(rule)));
     out
 }
 

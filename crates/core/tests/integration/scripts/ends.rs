@@ -25,6 +25,38 @@ fn gone() -> EngineTrouble {
     }
 }
 
+/// The tables of a shop without a database.
+fn offline() -> Arc<dyn Engine> {
+    let schema = querymend_sql::Schema::from_ddl(
+        "CREATE TABLE products (product_id INTEGER PRIMARY KEY, name TEXT, price REAL)",
+        &querymend_sql::dialect::SQLITE,
+    );
+    Arc::new(querymend_engine::Offline::new("shop.sql", schema.unwrap(), &querymend_sql::dialect::SQLITE))
+}
+
+#[tokio::test]
+async fn without_a_database_sql_is_drafted_and_checked() {
+    for (drafts, status, sql, calls) in [
+        (vec!["SELECT name FROM products".to_string()], Status::Drafted, "SELECT name FROM products", 1),
+        // Rules mend, and the model is asked again, as with a database.
+        (vec!["SELECT id FROM products".into()], Status::Drafted, "SELECT product_id FROM products", 1),
+        (
+            vec![hopeless("flurb"), "SELECT price FROM products".into()],
+            Status::Drafted,
+            "SELECT price FROM products",
+            2,
+        ),
+        // What no check lets pass is not handed out as a draft.
+        (["flurb", "blorp", "wibble"].map(hopeless).to_vec(), Status::GaveUp, "SELECT wibble FROM products", 3),
+    ] {
+        let told = ask_engine((None, offline()), drafts, Config::default(), QUESTION).await;
+        let answer = &told.answer;
+        assert_eq!((answer.status, told.sql(), told.asked.len()), (status, sql, calls), "{answer:?}");
+        assert_eq!((answer.rows.as_ref(), answer.confidence), (None, Confidence::Low));
+        assert!(!answer.fallback && answer.metadata.tool_executions == 0, "{answer:?}");
+    }
+}
+
 fn costing(text: String, usage: Usage) -> Reply {
     Reply { usage, ..Reply::text(text) }
 }
@@ -68,6 +100,7 @@ async fn every_end() -> Vec<(Stop, Told)> {
     let absent = Shop::new().hooked(|call| (call == Call::Schema).then(gone));
     all.push((Stop::DatabaseFailed, ask_engine(absent, [good], config(), QUESTION).await));
     all.push((Stop::BadQuestion, ask([good], config(), " \n").await));
+    all.push((Stop::NotRun, ask_engine((None, offline()), [good], config(), QUESTION).await));
 
     let cancel = Cancel::new();
     cancel.cancel();
@@ -86,7 +119,7 @@ async fn q02_every_reason_to_stop_comes_of_a_script() {
         assert_eq!(answer.stop, *stop, "{answer:?}");
         assert_eq!(answer.metadata.llm_calls as usize, told.asked.len());
         match answer.status {
-            Status::Answered | Status::Chat => assert_eq!(answer.problem, None),
+            Status::Answered | Status::Drafted | Status::Chat => assert_eq!(answer.problem, None),
             Status::GaveUp | Status::Failed | Status::AskUser => {
                 let problem = told.problem();
                 assert!(!problem.message.is_empty(), "{stop:?}");
@@ -101,8 +134,9 @@ async fn q02_every_reason_to_stop_comes_of_a_script() {
         Stop::Answered | Stop::Talked | Stop::AttemptsSpent | Stop::SameSql | Stop::SameError => 5,
         Stop::NotRetryable | Stop::CorrectionOff | Stop::PolicySpent | Stop::TokensSpent | Stop::CostSpent => 5,
         Stop::TimeSpent | Stop::ModelFailed | Stop::DatabaseFailed | Stop::Cancelled | Stop::BadQuestion => 5,
+        Stop::NotRun => 1,
     };
-    assert_eq!(stops.len(), 3 * number(Stop::Answered));
+    assert_eq!(stops.len(), 3 * number(Stop::Answered) + number(Stop::NotRun));
 }
 
 #[tokio::test]
@@ -129,7 +163,7 @@ async fn l10_every_problem_comes_of_a_script_and_maps_to_http_and_grpc() {
         ProblemCode::Internal => (500, "INTERNAL"),
     };
     let wanted = |stop: Stop, told: &Told| match stop {
-        Stop::Answered | Stop::Talked => None,
+        Stop::Answered | Stop::Talked | Stop::NotRun => None,
         Stop::AttemptsSpent | Stop::SameSql | Stop::SameError | Stop::PolicySpent => {
             Some(ProblemCode::MaxRetriesExceeded)
         }
@@ -156,6 +190,61 @@ async fn l10_every_problem_comes_of_a_script_and_maps_to_http_and_grpc() {
         assert_eq!((code.http_status(), code.grpc_status()), statuses(*code));
     }
     assert_eq!(found.len(), 9, "{found:?}");
+}
+
+#[tokio::test]
+async fn fallback_is_not_counted_as_an_attempt() {
+    let failing = ["flurb", "blorp", "wibble", "quux"].map(hopeless);
+    let repeating = [hopeless("flurb"), hopeless("FLURB"), hopeless("blorp")];
+    for (drafts, stop, numbers) in [
+        (failing.to_vec(), Stop::AttemptsSpent, vec![1, 2, 3]),
+        (repeating.to_vec(), Stop::SameSql, vec![1, 2]),
+        ([failing[..3].to_vec(), vec!["SELECT name FROM products".into()]].concat(), Stop::Answered, vec![1, 2, 3]),
+    ] {
+        let calls = drafts.len();
+        let told = ask(drafts, Config::default(), QUESTION).await;
+        let answer = &told.answer;
+        assert_eq!((answer.stop, told.asked.len()), (stop, calls), "{answer:?}");
+        assert_eq!(answer.attempts.iter().map(|a| a.number).collect::<Vec<_>>(), numbers, "{answer:?}");
+        assert_eq!(answer.fallback, stop == Stop::Answered);
+    }
+}
+
+#[tokio::test]
+async fn message_speaks_of_the_query_that_is_shown() {
+    let [a, b, c] = ["flurb", "blorp", "wibble"].map(hopeless);
+    let refused = || Shop::new().hooked(refusing([refusal("the moon is full")]));
+    let config = || Config::default().with_fallback(false);
+    for (told, sql, words) in [
+        (ask([a.clone(), b.clone(), a.clone()], config(), QUESTION).await, &b, "blorp"),
+        (ask([a.clone(), a.clone()], config(), QUESTION).await, &a, "flurb"),
+        // With a fallback that fails as well.
+        (ask([a.clone(), a.clone(), c.clone()], Config::default(), QUESTION).await, &a, "flurb"),
+        // The first reached the database, the others did not.
+        (
+            ask_engine(refused(), ["SELECT name FROM products", &a, &b], config(), QUESTION).await,
+            &"SELECT name FROM products".to_string(),
+            "the moon is full",
+        ),
+    ] {
+        assert_eq!(told.sql(), sql);
+        assert!(told.problem().message.contains(words), "{sql}: {:?}", told.problem());
+    }
+}
+
+#[tokio::test]
+async fn corrections_by_the_model_have_a_duration() {
+    let slow = super::support::Answering(|request: &querymend_model::Request| {
+        if request.messages.len() > 2 {
+            std::thread::sleep(Duration::from_millis(5));
+            return Ok(Reply::text("SELECT name FROM products"));
+        }
+        Ok(Reply::text(hopeless("flurb")))
+    });
+    let shop = Shop::new();
+    let answer = Querymend::new(shop.engine(), Arc::new(slow), quiet(Config::default())).ask(QUESTION).await;
+    let [correction] = answer.corrections.as_slice() else { panic!("{:?}", answer.corrections) };
+    assert!(correction.successful && correction.duration_ms >= 5.0, "{correction:?}");
 }
 
 /// Breakers whose clock stands still: one that has opened stays open.

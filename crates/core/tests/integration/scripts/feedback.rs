@@ -140,6 +140,34 @@ async fn c04_each_fault_has_feedback_of_its_own_kind() {
 }
 
 #[tokio::test]
+async fn an_engine_error_comes_with_advice_of_its_rule() {
+    for (draft, error, kind, words) in [
+        ("SELECT price FROM products", "ambiguous column name: price", "ambiguous-column", "before the column"),
+        ("SELECT price FROM products", "no such column: price", "unknown-column", "columns of the tables shown"),
+    ] {
+        let engine = Shop::new().hooked(refusing([refusal(error), refusal(error)]));
+        let told = ask_engine(engine, [draft, GOOD], Config::default(), QUESTION).await;
+        let feedback = told.feedback();
+        assert!(feedback.iter().any(|(k, text)| k == kind && text.contains(words)), "{error}: {feedback:?}");
+        assert!(told.message(1).text.contains(words), "{error}: {:?}", told.message(1));
+    }
+}
+
+#[tokio::test]
+async fn feedback_covers_comments_and_many_statements() {
+    let rejecting = querymend_sql::Policy { comments: querymend_sql::Comments::Reject, ..Default::default() };
+    for (draft, policy, kind, words) in [
+        ("SELECT name FROM products; DROP TABLE products", None, "many-statements", "one"),
+        ("SELECT name FROM products -- all", Some(rejecting), "comments", "comment"),
+    ] {
+        let config = policy.map_or_else(Config::default, |policy| Config::default().with_policy(policy));
+        let told = ask([draft, GOOD], config, QUESTION).await;
+        let feedback = told.feedback();
+        assert!(feedback.iter().any(|(k, text)| k == kind && text.contains(words)), "{draft}: {feedback:?}");
+    }
+}
+
+#[tokio::test]
 async fn c04_words_instead_of_a_query_are_forgotten() {
     let drafts = ["I cannot do that.", "SELECT flurb FROM products", "", GOOD];
     let told = ask(drafts, Config::default().with_max_attempts(4), QUESTION).await;
@@ -182,4 +210,23 @@ async fn q02_a_person_is_asked_where_a_name_may_mean_several_things() {
     assert!(told.answer.choices.iter().all(|c| c.contains("customers") || c.contains("products")));
     let told = ask_engine(engine(), [draft], config(), QUESTION).await;
     assert_eq!((told.answer.status, told.answer.choices.len()), (Status::GaveUp, 0), "nobody wants to be asked");
+}
+
+#[tokio::test]
+async fn drafts_are_asked_for_as_json_where_configured() {
+    for wanted in [true, false] {
+        let config = Config { structured_output: wanted, ..Config::default() };
+        let told = ask(
+            [r#"{"sql": "SELECT flurb FROM products"}"#, r#"{"sql": "SELECT name FROM products"}"#],
+            config,
+            QUESTION,
+        )
+        .await;
+        assert_eq!(told.sql(), "SELECT name FROM products");
+        assert_eq!(told.asked.len(), 2);
+        for request in &told.asked {
+            assert_eq!(request.schema.is_some(), wanted);
+            assert_eq!(request.messages[0].text.contains("JSON"), wanted);
+        }
+    }
 }

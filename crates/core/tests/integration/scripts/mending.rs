@@ -124,6 +124,15 @@ async fn c05_once_the_attempts_are_spent_plain_rows_are_analysed_here_once() {
 }
 
 #[tokio::test]
+async fn fallback_fetches_linked_tables_that_no_draft_names() {
+    let config = Config::default().with_max_attempts(2);
+    let drafts = ["SELECT a FROM flurb", "SELECT b FROM blorp", "SELECT max(price) FROM products"];
+    let told = ask(drafts, config, "What is the highest price of the products?").await;
+    assert!(told.answer.fallback, "{:?}", told.answer);
+    assert_eq!(told.sql(), "SELECT max(price) FROM products");
+}
+
+#[tokio::test]
 async fn c05_what_may_not_be_read_is_not_fetched_either() {
     let policy = querymend_sql::Policy { deny_tables: vec!["customers".into()], ..querymend_sql::Policy::default() };
     let config = Config::default().with_max_attempts(2).with_policy(policy);

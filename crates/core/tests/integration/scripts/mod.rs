@@ -6,6 +6,7 @@ mod bad_models;
 mod bad_questions;
 mod budgets;
 mod conversation;
+mod correcting;
 mod ends;
 mod feedback;
 mod injection;

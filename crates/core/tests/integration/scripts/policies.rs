@@ -39,6 +39,9 @@ async fn l06_auto_retry_with_llm_tells_the_model() {
 async fn l06_fail_immediately_does() {
     let told = with("{column_not_found: fail_immediately}", &columns()).await;
     assert_eq!((told.answer.stop, told.asked.len()), (Stop::NotRetryable, 1));
+    let problem = told.problem();
+    assert_eq!(problem.code, querymend::ProblemCode::PreflightValidationFailed, "the critic held it back");
+    assert!(problem.hint.as_deref().unwrap().contains("`retry_policy` says fail_immediately"), "{problem:?}");
     // What rules mend is no failure.
     let told = with("{column_not_found: fail_immediately}", &["SELECT id FROM products".into()]).await;
     assert_eq!(told.answer.status, Status::Answered);

@@ -40,9 +40,10 @@ async fn l09_an_answer_has_corrections_metadata_and_cost() {
     assert!(correction.original_error.contains("`products` has no column `id`"), "{correction:?}");
     assert_eq!(correction.strategy, "unknown-column");
     assert!(correction.successful && correction.confidence() != Confidence::Unspecified);
-    let took = answer.metadata.unwrap();
+    let took = answer.metadata.clone().unwrap();
     assert_eq!((took.turns, took.llm_calls, took.tool_executions, took.correction_attempts), (1, 1, 1, 1));
-    assert!(took.total_duration_ms > 0.0 && took.guardrails_checked > 0);
+    assert!(took.total_duration_ms > 0.0 && took.reviews > 0);
+    assert!(took.guardrails_checked.contains(&"safety".to_owned()), "{:?}", took.guardrails_checked);
     assert!(answer.cost.is_some() && answer.problem.is_none());
     assert_ne!(answer.confidence(), Confidence::Unspecified);
 }
@@ -147,7 +148,8 @@ async fn a01_a_failed_query_comes_back_mended_with_what_was_done() {
     let json = r#"{"tables": [{"name": "t", "columns": [{"name": "price"}]}]}"#;
     for tables in [json, "CREATE TABLE t (price INTEGER)"] {
         let query = "SELECT prise FROM t".to_owned();
-        let asked = CorrectRequest { original_query: query, schema_context: tables.into(), ..asked.clone() };
+        let (schema_context, session_id) = (tables.to_owned(), String::new());
+        let asked = CorrectRequest { original_query: query, schema_context, session_id, ..asked.clone() };
         let corrected = client.correct(asked).await.unwrap().into_inner();
         assert_eq!(corrected.corrected_sql, "SELECT price FROM t", "{tables}");
     }
@@ -258,4 +260,26 @@ async fn l12_many_questions_at_once_on_one_connection() {
     }
     assert_eq!(traces.len(), 30);
     server.running(0).await;
+}
+
+#[tokio::test]
+async fn session_errors_are_listed_and_cleared() {
+    let server = server([""; 0], timing::config()).await;
+    let mut client = server.client().await;
+    let asked = CorrectRequest {
+        original_query: "SELECT id FROM products".into(),
+        error_message: "no such column: id".into(),
+        session_id: "s-1".into(),
+        ..CorrectRequest::default()
+    };
+    assert!(client.correct(asked.clone()).await.unwrap().into_inner().success);
+    // The client did not say that it is the same error.
+    assert!(!client.correct(asked).await.unwrap().into_inner().success);
+    let session_id = "s-1".to_owned();
+    let list = ListSessionErrorsRequest { session_id: session_id.clone() };
+    let errors = client.list_session_errors(list.clone()).await.unwrap().into_inner().errors;
+    let [record] = errors.as_slice() else { panic!("{errors:?}") };
+    assert_eq!((record.error_type.as_str(), record.attempts), ("column_not_found", 2));
+    client.clear_session_errors(ClearSessionErrorsRequest { session_id }).await.unwrap();
+    assert!(client.list_session_errors(list).await.unwrap().into_inner().errors.is_empty());
 }

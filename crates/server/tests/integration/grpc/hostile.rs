@@ -262,7 +262,7 @@ async fn l09_the_service_describes_itself() {
     let file = prost_types::FileDescriptorProto::decode(files.file_descriptor_proto[0].as_slice()).unwrap();
     assert_eq!(file.package(), "querymend.v1");
     let methods: Vec<&str> = file.service[0].method.iter().map(|method| method.name()).collect();
-    assert!(methods.contains(&"Ask") && methods.contains(&"AskStream") && methods.len() == 12, "{methods:?}");
+    assert!(methods.contains(&"Ask") && methods.contains(&"AskStream") && methods.len() == 14, "{methods:?}");
 
     // Older tools ask for the older version.
     use tonic_reflection::pb::v1alpha as older;

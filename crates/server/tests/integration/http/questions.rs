@@ -15,11 +15,12 @@ async fn l09_a_question_is_answered_with_its_corrections() {
     assert_eq!(answer["rows"]["rows"].as_array().unwrap().len(), 8);
     let correction = &answer["corrections"][0];
     assert_eq!((&correction["successful"], &correction["strategy"]), (&json!(true), &json!("unknown-column")));
-    for field in
-        ["turns", "llm_calls", "tool_executions", "correction_attempts", "total_duration_ms", "guardrails_checked"]
-    {
+    for field in ["turns", "llm_calls", "tool_executions", "correction_attempts", "total_duration_ms", "reviews"] {
         assert!(answer["metadata"][field].is_number(), "{field}");
     }
+    let guardrails = answer["metadata"]["guardrails_checked"].as_array().unwrap();
+    assert!(guardrails.contains(&json!("safety")) && guardrails.contains(&json!("names")), "{guardrails:?}");
+    assert_eq!(answer["text"], "8 rows with product id and price.");
     // Every query that ran stands in the log before the answer is given.
     let lines = house.audited();
     assert_eq!(lines.last().unwrap()["action"], "ask");

@@ -159,12 +159,25 @@ async fn l10_what_is_no_request_is_refused() {
     let client = web();
     let send = async |body: String| {
         let request = client.post(server.url()).header("accept", "application/json, text/event-stream");
-        request.header("content-type", "application/json").body(body).send().await.unwrap().status().as_u16()
+        request.header("content-type", "application/json").body(body).send().await.unwrap()
     };
-    assert_eq!(send("x".repeat(100_000)).await, 413);
-    for body in ["{", "[]", "null", "{\"jsonrpc\": \"2.0\"}", "\u{0}"] {
-        let status = send(body.to_owned()).await;
+    assert_eq!(send("x".repeat(100_000)).await.status(), 413);
+    for (body, code) in [
+        ("{", Some(-32700)),
+        ("\u{0}", Some(-32700)),
+        ("garbage", Some(-32700)),
+        ("[]", None),
+        ("null", None),
+        ("{\"jsonrpc\": \"2.0\"}", None),
+    ] {
+        let response = send(body.to_owned()).await;
+        let status = response.status().as_u16();
         assert!((400..500).contains(&status), "{body}: {status}");
+        let said: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        match code {
+            Some(code) => assert_eq!((status, &said["error"]["code"]), (400, &json!(code)), "{body}: {said}"),
+            None => assert!(said["status"] == status || said["error"]["code"].is_i64(), "{body}: {said}"),
+        }
     }
     assert_eq!(client.put(server.url()).send().await.unwrap().status(), 405);
     every_tool_still_works(&server).await;
