@@ -142,6 +142,7 @@ mod tests {
             evidence: vec!["e".repeat(500)],
             advice: "a".repeat(5_000),
             fixes: Vec::new(),
+            proofs: Vec::new(),
         };
         let placed = Placed { finding, line: 1, column: 1, end_line: 1, end_column: 2 };
         let problem = Problem::new(ProblemCode::PreflightValidationFailed, "日".repeat(9_000)).hint("h".repeat(9_000));
