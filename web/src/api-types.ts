@@ -536,7 +536,7 @@ export interface components {
          * @description The kinds of failure that clients tell apart.
          * @enum {string}
          */
-        ProblemCode: "max_retries_exceeded" | "circuit_breaker_open" | "preflight_validation_failed" | "permission_denied_not_retryable" | "budget_exceeded" | "model_unavailable" | "database_unavailable" | "cancelled" | "bad_request" | "unauthenticated" | "forbidden" | "not_found" | "conflict" | "too_large" | "too_many_requests" | "unavailable" | "internal";
+        ProblemCode: "max_retries_exceeded" | "circuit_breaker_open" | "preflight_validation_failed" | "permission_denied_not_retryable" | "budget_exceeded" | "model_unavailable" | "database_unavailable" | "cancelled" | "bad_request" | "unauthenticated" | "forbidden" | "not_found" | "conflict" | "too_large" | "too_many_requests" | "unavailable" | "internal" | "subject_missing" | "write_refused";
         /** @description A finding with its place as editors count it, from 1. */
         Placed: {
             /** @description The rule that found it, as `querymend explain` knows it. */
@@ -665,9 +665,9 @@ export interface components {
             cost: components["schemas"]["Cost"];
         };
         /** @description How a question ended. */
-        Status: "answered" | "drafted" | "gave_up" | "ask_user" | "chat" | "failed";
+        Status: "answered" | "drafted" | "gave_up" | "ask_user" | "chat" | "failed" | "abstained" | "refused";
         /** @description Why a run ended. */
-        Stop: "answered" | "not_run" | "talked" | "attempts_spent" | "same_sql" | "same_error" | "not_retryable" | "correction_off" | "policy_spent" | "tokens_spent" | "cost_spent" | "time_spent" | "model_failed" | "database_failed" | "cancelled" | "bad_question";
+        Stop: "answered" | "not_run" | "talked" | "attempts_spent" | "same_sql" | "same_error" | "not_retryable" | "correction_off" | "policy_spent" | "tokens_spent" | "cost_spent" | "time_spent" | "model_failed" | "database_failed" | "cancelled" | "bad_question" | "missing_subject" | "write_request";
         /** @description Names of the columns and the rows, as far as the limits allowed. */
         Rows: {
             /** @description Names of the columns, in order; two may be the same. */

@@ -124,6 +124,9 @@ impl Known {
     /// The same without a word.
     pub fn hiding(self, policy: &Policy) -> Self {
         let known = Self { schema: self.schema.map(|schema| policy.readable(schema)), ..self };
+        if let Some(schema) = &known.schema {
+            querymend::similarity::attach(schema);
+        }
         known.learn(policy);
         known
     }

@@ -39,7 +39,7 @@ pub fn write(answer: &Answer, format: table::Format, dialect: &Dialect, out: &mu
         Status::Answered => about(answer, dialect, cut, out),
         Status::Chat => out.line(&printable(answer.text.as_deref().unwrap_or("…")))?,
         Status::Drafted => drafted(answer, out)?,
-        Status::GaveUp | Status::AskUser | Status::Failed => trouble(answer, out),
+        Status::GaveUp | Status::AskUser | Status::Failed | Status::Abstained | Status::Refused => trouble(answer, out),
     }
     out.flush()?;
     Ok(exit(answer))
@@ -48,7 +48,7 @@ pub fn write(answer: &Answer, format: table::Format, dialect: &Dialect, out: &mu
 fn exit(answer: &Answer) -> Exit {
     match answer.status {
         Status::Answered | Status::Drafted | Status::Chat => Exit::Done,
-        Status::GaveUp | Status::AskUser => Exit::Refused,
+        Status::GaveUp | Status::AskUser | Status::Abstained | Status::Refused => Exit::Refused,
         Status::Failed => Exit::Failed,
     }
 }
@@ -114,13 +114,15 @@ fn trouble(answer: &Answer, out: &Out) {
         None => ("there is no answer", None),
     };
     let what = match answer.status {
-        Status::Failed => one_line(message),
+        Status::Failed | Status::Abstained | Status::Refused => one_line(message),
         _ => format!("no answer after {}: {}", counted(answer.attempts.len(), "attempt"), one_line(message)),
     };
     if let Some(sql) = &answer.sql {
         out.note(&format!("best attempt: {}", printable(sql)));
     }
-    if !answer.choices.is_empty() {
+    if answer.status == Status::Abstained && !answer.choices.is_empty() {
+        out.note(&format!("closest tables: {}", one_line(&answer.choices.join(", "))));
+    } else if !answer.choices.is_empty() {
         out.say("which of these is meant?");
         answer.choices.iter().for_each(|choice| out.say(&format!("  {}", one_line(choice))));
     }

@@ -121,6 +121,7 @@ async fn learn(file: &Path) -> Result<Known, Box<dyn Error>> {
     let schema = engine.schema().await?;
     let held = values::read(&*engine, &schema, &Policy::default(), &ValuesSection::default()).await;
     schema.learn(Arc::new(held));
+    querymend::similarity::attach(&schema);
     Ok(Known { engine, schema, trimmed: None })
 }
 

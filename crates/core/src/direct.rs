@@ -22,6 +22,7 @@ use crate::prompts;
 use crate::querymend::{Cancel, Querymend};
 use crate::refusal;
 use crate::run::Hindrance;
+use crate::similarity;
 use crate::trouble::{engine_trouble, model_trouble};
 
 /// The name of the model where none is configured.
@@ -210,7 +211,9 @@ impl Querymend {
             Problem::new(ProblemCode::BadRequest, format!("schema_context cannot be read: {error}"))
                 .hint("it is {\"tables\": [...]} as `querymend schema --format json` writes it, or CREATE TABLE text")
         })?;
-        Ok(self.policy.readable(schema))
+        let schema = self.policy.readable(schema);
+        similarity::attach(&schema);
+        Ok(schema)
     }
 
     /// Corrects a query by rules, and asks the model where they give up. A rewrite of the model passes the same review as any

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use querymend_engine::sqlite::Local;
 use querymend_engine::{Engine, Error as EngineTrouble, Limits};
+use querymend_memory::Found;
 use querymend_model::{Model, Request, Stopped};
+use querymend_sql::coverage::{self, MissingSubject};
 use querymend_sql::schema::{Schema, Table};
 use querymend_sql::{
     Applicability, Approved, Cell, Context, EngineError, Next, Repair, Request as Mending, Rows, Search, Stated,
@@ -124,7 +126,24 @@ impl<'d> Driver<'d> {
             Some(memory) => memory.recall(&self.question, self.alone).await,
             None => Recalled::default(),
         };
-        Ok(Gathered { tables, recalled })
+        let missing = self.missing_subject(tables.schema(), &recalled).await.map(Box::new);
+        Ok(Gathered { tables, recalled, missing })
+    }
+
+    /// Returns the subject of the question if nothing in the database covers it. A question that refers to an earlier one is
+    /// not judged by its own words.
+    async fn missing_subject(&self, schema: &Schema, recalled: &Recalled) -> Option<MissingSubject> {
+        let evidence = self.words.strip_prefix(&self.question).unwrap_or_default();
+        let of_database = |found: &&Found| Some(&found.example.database) == recalled.database.as_ref();
+        let examples = recalled.examples.iter().filter(of_database).map(|found| found.example.question.as_str());
+        let definitions: Vec<&str> = examples.chain([evidence]).collect();
+        if !self.alone || !coverage::is_subject_unnamed(&self.question, &definitions, schema) {
+            return None;
+        }
+        if schema.values().is_none() {
+            self.querymend.known.learned().await;
+        }
+        coverage::missing_subject(&self.question, &definitions, schema)
     }
 
     /// The database that queries are put to now: the fetched rows, once there are any.

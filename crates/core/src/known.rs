@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 use crate::config::ValuesSection;
 use crate::context::{Tables, values};
 use crate::guard::{Clock, GuardedEngine};
+use crate::similarity;
 
 /// However often a database disagrees, its tables are not read again sooner than this.
 const SOONEST: Duration = Duration::from_secs(2);
@@ -81,6 +82,7 @@ impl Known {
         let tables = match (read, before) {
             (Ok(schema), Some(before)) if is_same_data && schema.tables() == before.schema().tables() => before,
             (Ok(schema), before) => {
+                similarity::attach(&schema);
                 self.learn(&schema);
                 Arc::new(match before {
                     Some(before) => before.changed(schema, &self.policy),

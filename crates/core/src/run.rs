@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use querymend_model::Message;
+use querymend_sql::coverage::MissingSubject;
 use querymend_sql::diff::Tokens;
 use querymend_sql::schema::Schema;
 use querymend_sql::{
@@ -135,6 +136,8 @@ pub struct Gathered {
     pub tables: Arc<Tables>,
     /// What memory has for the question.
     pub recalled: Recalled,
+    /// The subject of the question, if nothing in the database covers it.
+    pub missing: Option<Box<MissingSubject>>,
 }
 
 /// What a model wrote.
@@ -244,6 +247,10 @@ pub struct Run {
     /// The rows of the answer, while that is looked into.
     found: Option<Rows>,
     fell_back: Option<Stop>,
+    /// What the model wrote instead of SQL, as long as it has written nothing else.
+    prose: Option<String>,
+    /// A draft held SQL.
+    has_sql: bool,
     /// What is handed over instead of an answer.
     analysis: Option<Program>,
     cost: Cost,
@@ -314,6 +321,8 @@ impl Run {
             narrow: None,
             found: None,
             fell_back: None,
+            prose: None,
+            has_sql: false,
             analysis: None,
             cost: Cost::default(),
             counts: Counts::default(),

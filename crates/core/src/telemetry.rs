@@ -79,7 +79,7 @@ pub fn log(event: &Event) {
                 Status::Answered | Status::Drafted | Status::Chat => {
                     info!(outcome, confidence, attempt_count, error_type, stop, "done");
                 }
-                Status::GaveUp | Status::AskUser | Status::Failed => {
+                Status::GaveUp | Status::AskUser | Status::Failed | Status::Abstained | Status::Refused => {
                     warn!(outcome, attempt_count, error_type, stop, "no answer");
                 }
             }

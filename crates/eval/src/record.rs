@@ -71,7 +71,13 @@ impl Outcome {
             Status::Answered if untouched && !answer.fallback => Outcome::FirstAttempt,
             Status::Answered => Outcome::Corrected,
             // Words are no rows, and a choice that nobody is there to make is no answer.
-            Status::GaveUp | Status::AskUser | Status::Chat | Status::Drafted | Status::Failed => Outcome::Failed,
+            Status::GaveUp
+            | Status::AskUser
+            | Status::Chat
+            | Status::Drafted
+            | Status::Failed
+            | Status::Abstained
+            | Status::Refused => Outcome::Failed,
         }
     }
 }

@@ -20,6 +20,7 @@
 
 mod broken;
 mod conditions;
+pub mod coverage;
 pub mod dialect;
 pub mod diff;
 mod differential;
@@ -30,6 +31,7 @@ mod near;
 mod pieces;
 mod policy;
 mod query;
+pub mod question;
 mod repair;
 mod review;
 mod rows;
@@ -39,6 +41,7 @@ mod salvage;
 pub mod schema;
 pub mod scope;
 mod search;
+mod similarity;
 pub mod validator;
 pub mod values;
 
@@ -57,5 +60,6 @@ pub use rules::{RULES, Rule};
 pub use salvage::{Step, is_wrapping};
 pub use schema::{Schema, SchemaError};
 pub use search::{Next, Search};
+pub use similarity::{MIN_SYNONYM_SIMILARITY, Similarity, name_similarity};
 pub use validator::{Validator, Validators};
 pub use values::{Hit, NotIndexed, NotIndexedReason, Values};

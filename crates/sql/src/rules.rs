@@ -6,6 +6,7 @@ pub mod artefact;
 pub mod engine;
 pub mod names;
 pub mod portable;
+pub mod question;
 pub mod result;
 pub mod safety;
 pub mod shape;
@@ -170,6 +171,11 @@ pub static RULES: &[&Rule] = &[
     // Values.
     &value::unknown_value::RULE,
     &value::unmentioned_value::RULE,
+    // The question.
+    &question::uncovered_term::RULE,
+    &question::unused_name::RULE,
+    &question::missing_group::RULE,
+    &question::most_without_count::RULE,
     // From one dialect to another.
     &portable::function_of_another_dialect::RULE,
     &portable::syntax_of_another_dialect::RULE,

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use ddl::DdlError;
 pub use render::{as_ddl, as_ddl_with};
 
+use crate::similarity::{SharedSimilarity, Similarity};
 use crate::values::Values;
 
 /// The kinds of value that matter to a review; vendors' type names are folded into these.
@@ -230,6 +231,9 @@ pub struct Schema {
     /// What its columns hold, once somebody has read it.
     #[serde(skip)]
     values: OnceLock<Arc<Values>>,
+    /// Compares meanings of names, once somebody has attached it.
+    #[serde(skip)]
+    similarity: OnceLock<SharedSimilarity>,
 }
 
 /// Why a schema could not be read.
@@ -348,7 +352,8 @@ impl Schema {
             by_name.entry(table.name.to_lowercase()).or_default().push(i);
         }
         let (functions, disguised, withheld) = (self.functions.clone(), self.disguised.clone(), self.withheld.clone());
-        Self { tables, functions, disguised, by_name, hidden: count, withheld, values: OnceLock::new() }
+        let similarity = self.similarity.clone();
+        Self { tables, functions, disguised, by_name, hidden: count, withheld, values: OnceLock::new(), similarity }
     }
 
     /// The same without some columns, and without the keys that they are part of: half a key would not be one. Which columns
@@ -401,6 +406,16 @@ impl Schema {
     /// What its columns hold, where that is known.
     pub fn values(&self) -> Option<&Arc<Values>> {
         self.values.get()
+    }
+
+    /// Attaches an implementation of [`Similarity`]. The first one stays.
+    pub fn set_similarity(&self, similarity: Arc<dyn Similarity>) {
+        self.similarity.get_or_init(|| SharedSimilarity(similarity));
+    }
+
+    /// Returns the attached [`Similarity`]; `None` means that only spelling can be compared.
+    pub fn similarity(&self) -> Option<&dyn Similarity> {
+        self.similarity.get().map(|shared| &*shared.0)
     }
 
     /// All tables and views that may be spoken of.

@@ -282,6 +282,13 @@ impl Values {
         find(&self.folded, hash(&plain)).filter(same).map(|spot| self.at(*spot).0).collect()
     }
 
+    /// Returns whether a value contains a word, but for its case and accents.
+    pub fn has_word(&self, word: &str) -> bool {
+        let plain = fold(word);
+        let has = |spot: &Spot| fold(self.at(*spot).1).split(' ').any(|held| held == plain);
+        !plain.is_empty() && find(&self.words, hash(&plain)).any(has)
+    }
+
     /// The values that a question mentions, the longest first; a shorter one within a longer one is left out.
     pub fn hits(&self, question: &str) -> Vec<Hit> {
         let words = fold::words(question);

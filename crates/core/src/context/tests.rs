@@ -204,19 +204,3 @@ fn q01_a_schema_that_fits_is_shown_whole_and_a_large_one_in_part() {
     assert_eq!(part.tables, ["customers", "orders"]);
     assert!(part.text.len() <= 260);
 }
-
-#[test]
-fn c06_only_plain_remarks_are_remarks() {
-    let schema = Schema::from_ddl(SHOP, &SQLITE).unwrap();
-    for (said, remark) in [
-        ("Hello!", true),
-        ("thanks a lot", true),
-        ("What can you do?", true),
-        ("orders", false),
-        ("How many customers are there?", false),
-        ("hi, how many orders are there", false),
-        ("", false),
-    ] {
-        assert_eq!(is_remark(said, &schema), remark, "{said}");
-    }
-}

@@ -49,6 +49,10 @@ pub enum Status {
     Chat,
     /// The world was in the way: no database, no model, cancelled.
     Failed,
+    /// The database lacks what the question asks about; `problem` says what, `choices` holds the closest tables.
+    Abstained,
+    /// The message asks to change data, which is never done.
+    Refused,
 }
 
 /// Why a run ended.
@@ -87,6 +91,10 @@ pub enum Stop {
     Cancelled,
     /// The question itself cannot be taken on.
     BadQuestion,
+    /// Nothing in the database covers the subject of the question.
+    MissingSubject,
+    /// The message asks to change data.
+    WriteRequest,
 }
 
 /// How sure an answer is, from checks and not from the model's opinion.

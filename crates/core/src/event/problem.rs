@@ -54,6 +54,8 @@ pub enum ProblemCode {
     TooManyRequests,
     Unavailable,
     Internal,
+    SubjectMissing,
+    WriteRefused,
 }
 
 impl ProblemCode {
@@ -67,8 +69,8 @@ impl ProblemCode {
             | ProblemCode::Unavailable => 503,
             ProblemCode::PreflightValidationFailed | ProblemCode::BadRequest => 400,
             ProblemCode::Unauthenticated => 401,
-            ProblemCode::PermissionDeniedNotRetryable | ProblemCode::Forbidden => 403,
-            ProblemCode::NotFound => 404,
+            ProblemCode::PermissionDeniedNotRetryable | ProblemCode::Forbidden | ProblemCode::WriteRefused => 403,
+            ProblemCode::NotFound | ProblemCode::SubjectMissing => 404,
             ProblemCode::Conflict => 409,
             ProblemCode::TooLarge => 413,
             ProblemCode::TooManyRequests => 429,
@@ -83,7 +85,7 @@ impl ProblemCode {
             ProblemCode::MaxRetriesExceeded => "FAILED_PRECONDITION",
             ProblemCode::BudgetExceeded | ProblemCode::TooManyRequests | ProblemCode::TooLarge => "RESOURCE_EXHAUSTED",
             ProblemCode::Unauthenticated => "UNAUTHENTICATED",
-            ProblemCode::NotFound => "NOT_FOUND",
+            ProblemCode::NotFound | ProblemCode::SubjectMissing => "NOT_FOUND",
             ProblemCode::Conflict => "ABORTED",
             ProblemCode::Internal => "INTERNAL",
             ProblemCode::CircuitBreakerOpen
@@ -91,7 +93,9 @@ impl ProblemCode {
             | ProblemCode::DatabaseUnavailable
             | ProblemCode::Unavailable => "UNAVAILABLE",
             ProblemCode::PreflightValidationFailed | ProblemCode::BadRequest => "INVALID_ARGUMENT",
-            ProblemCode::PermissionDeniedNotRetryable | ProblemCode::Forbidden => "PERMISSION_DENIED",
+            ProblemCode::PermissionDeniedNotRetryable | ProblemCode::Forbidden | ProblemCode::WriteRefused => {
+                "PERMISSION_DENIED"
+            }
             ProblemCode::Cancelled => "CANCELLED",
         }
     }

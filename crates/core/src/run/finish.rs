@@ -1,6 +1,7 @@
 //! The end of a run: the answer, how sure it is, and why there is none.
 
-use querymend_sql::{Applicability, ErrorType, Rows, Stated, Without, inspect, review, without_each};
+use querymend_sql::coverage::MissingSubject;
+use querymend_sql::{Applicability, ErrorType, Rows, Rule, Stated, Without, inspect, review, without_each};
 
 use super::steps::{SAME_QUERY, is_empty};
 use super::{Hindrance, Run, Step};
@@ -113,10 +114,34 @@ impl Run {
         self.finish(answer);
     }
 
+    /// Abstains: the database lacks the subject of the question.
+    pub(super) fn abstain(&mut self, missing: MissingSubject) {
+        let problem = Problem::new(ProblemCode::SubjectMissing, missing.message()).hint(format!(
+            "ask about something that the database has, or say where its {} are with evidence",
+            missing.subject
+        ));
+        let choices = missing.closest;
+        let answer = Answer { choices, problem: Some(problem), ..self.blank(Status::Abstained, Stop::MissingSubject) };
+        self.finish(answer);
+    }
+
+    /// Refuses a message that asks to change data.
+    pub(super) fn refuse_write(&mut self) {
+        let problem = Problem::new(ProblemCode::WriteRefused, "this asks to change data, and data is only read here")
+            .hint("ask which rows it is about; change them with a tool that may write to the database");
+        let answer = Answer { problem: Some(problem), ..self.blank(Status::Refused, Stop::WriteRequest) };
+        self.finish(answer);
+    }
+
     /// Without an answer: everything was tried. Rows that were found on the way are one all the same.
     pub(super) fn give_up(&mut self, stop: Stop) {
         if self.kept.is_some() {
             return self.keep();
+        }
+        // A model that never wrote SQL has said why in its own words.
+        if let Some(prose) = self.prose.take().filter(|_| !self.has_sql) {
+            let answer = Answer { text: Some(prose), ..self.blank(Status::Chat, Stop::Talked) };
+            return self.finish(answer);
         }
         let last = self.troubles.last();
         let choices = last.filter(|_| self.settings.ask_user).map(strategies::choices).unwrap_or_default();
@@ -224,7 +249,7 @@ impl Run {
         let stage = match answer.status {
             Status::Answered | Status::Drafted | Status::Chat => Stage::Completed,
             Status::AskUser => Stage::HumanInTheLoop,
-            Status::GaveUp | Status::Failed => Stage::Failed,
+            Status::GaveUp | Status::Failed | Status::Abstained | Status::Refused => Stage::Failed,
         };
         self.stage(stage);
         let answer = Box::new(answer);
@@ -256,7 +281,9 @@ impl Run {
         // What rows say of an empty answer is said below.
         let of_rows = |code: &str| ["empty-result", "null-result"].contains(&code);
         for warning in self.current.warnings.iter().filter(|w| !of_rows(w.code)) {
-            doubts.push((Confidence::Medium, warning.message.clone()));
+            let is_of_question = Rule::named(warning.code).is_some_and(|rule| rule.group == "question");
+            let level = if is_of_question { Confidence::Low } else { Confidence::Medium };
+            doubts.push((level, warning.message.clone()));
         }
         let told = |s: &Stated| self.current.warnings.iter().any(|w| w.code == "unknown-value" && w.subject == s.value);
         for stated in self.absent.iter().filter(|s| self.current.stated.contains(s) && !told(s)) {

@@ -10,8 +10,9 @@ use querymend_sql::{
 };
 
 use super::{Current, Draft, Gathered, Hindrance, LONGEST_QUESTION, Purpose, Run, Step};
-use crate::context::{self, Tables};
+use crate::context::Tables;
 use crate::event::{Attempt, Event, Problem, ProblemCode, Stage, Stop};
+use crate::intent::{self, Intent};
 use crate::prompts;
 use crate::strategies::Trouble;
 
@@ -48,17 +49,26 @@ impl Run {
     }
 
     pub(super) fn gathered(&mut self, result: Result<Gathered, Hindrance>) {
-        let Gathered { tables: known, recalled } = match result {
+        let Gathered { tables: known, recalled, missing } = match result {
             Ok(gathered) => gathered,
             Err(hindrance) => return self.hindered(hindrance),
         };
         self.schema = Arc::clone(known.schema());
         self.stage(Stage::PatternSelection);
-        if context::is_remark(&self.ask.question, &self.schema) {
-            let tables: Vec<&str> = self.schema.tables().iter().map(|t| t.name.as_str()).take(50).collect();
-            self.conversation = prompts::chat(&self.ask.question, &tables);
-            self.purpose = Purpose::Chat;
-            return self.complete();
+        match intent::classify(&self.ask.question, &self.schema) {
+            Intent::Data => {}
+            Intent::Chat => {
+                let tables: Vec<&str> = self.schema.tables().iter().map(|t| t.name.as_str()).take(50).collect();
+                self.conversation = prompts::chat(&self.ask.question, &tables);
+                self.purpose = Purpose::Chat;
+                return self.complete();
+            }
+            Intent::DataModel => return self.talked(&intent::describe(&self.ask.question, &self.schema)),
+            Intent::Write => return self.refuse_write(),
+        }
+        let is_known = recalled.known.is_some() && !self.ask.fresh;
+        if let Some(missing) = missing.filter(|_| !is_known) {
+            return self.abstain(*missing);
         }
         self.tables = known;
         self.fitting = self.fitting(&recalled);
@@ -141,6 +151,8 @@ impl Run {
             Err(Hindrance::Cancelled) => return self.hindered(Hindrance::Cancelled),
             // It was only asked for a last way.
             Err(_) if self.purpose == Purpose::Program => return self.programmed(""),
+            // Small talk needs no model.
+            Err(_) if self.purpose == Purpose::Chat => return self.talked(intent::GREETING),
             Err(Hindrance::TooLong(problem)) => return self.pack_harder(problem),
             Err(hindrance) => return self.hindered(hindrance),
         };
@@ -160,6 +172,8 @@ impl Run {
         self.stage(Stage::GuardrailCheck);
         let found = self.review(&text);
         let no_sql = found.extracted.sql.trim().is_empty();
+        self.has_sql |= !no_sql;
+        self.prose = Some(text.trim().to_string()).filter(|text| no_sql && is_prose(text));
         let sql = if no_sql { text.trim() } else { found.extracted.sql.trim() }.to_string();
         self.events.push(Event::Reviewed {
             attempt: self.attempt,
@@ -230,7 +244,13 @@ impl Run {
             policy: &self.settings.policy,
             question: Some(&self.ask.question),
         };
-        review(text, &context)
+        let mut found = review(text, &context);
+        // What the evidence defines is covered.
+        if let Some(evidence) = self.ask.evidence.as_ref().map(|evidence| evidence.to_lowercase()) {
+            let is_defined = |f: &Finding| f.code == "uncovered-term" && evidence.contains(&f.subject.to_lowercase());
+            found.findings.retain(|finding| !is_defined(finding));
+        }
+        found
     }
 
     pub(super) fn mend(&mut self, error: Option<EngineError>) {
@@ -422,6 +442,17 @@ impl Run {
 
 fn is_safe(finding: &Finding) -> bool {
     finding.fixes.first().is_some_and(|fix| fix.applicability == Applicability::Safe)
+}
+
+/// Fewest words of a sentence.
+const MIN_PROSE_WORDS: usize = 4;
+
+/// Whether a text is one or more sentences, and no data, code or noise.
+fn is_prose(text: &str) -> bool {
+    let is_plain = |c: &char| c.is_alphabetic() || c.is_whitespace() || ".,;:!?'’\"()-".contains(*c);
+    let (length, plain) = (text.chars().count(), text.chars().filter(is_plain).count());
+    let words = text.split_whitespace().count();
+    words >= MIN_PROSE_WORDS && plain * 10 >= length * 9 && length <= words * 15
 }
 
 fn has_error(findings: &[Finding]) -> bool {

@@ -362,7 +362,7 @@ fn play(world: &World) -> Result<Log, TestCaseError> {
                 Some(fate) => Err(hindrance(fate)),
                 None => {
                     let tables = Arc::new(Tables::new(SHOP.clone(), &SQLITE, &settings.policy));
-                    Ok(Gathered { tables, recalled: world.recalled() })
+                    Ok(Gathered { tables, recalled: world.recalled(), ..Gathered::default() })
                 }
             }),
             Step::Complete { messages, more, .. } => {

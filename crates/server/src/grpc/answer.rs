@@ -18,6 +18,8 @@ pub fn ending(status: Ending) -> proto::AnswerStatus {
         Ending::Chat => proto::AnswerStatus::Chat,
         Ending::Failed => proto::AnswerStatus::Failed,
         Ending::Drafted => proto::AnswerStatus::Drafted,
+        Ending::Abstained => proto::AnswerStatus::Abstained,
+        Ending::Refused => proto::AnswerStatus::Refused,
     }
 }
 

@@ -84,7 +84,9 @@ pub fn answer(answer: Answer, session_id: Option<&str>) -> Told {
     if let Some(id) = session_id {
         data.insert("session_id".into(), id.into());
     }
-    if let (Status::GaveUp | Status::Failed, Some(problem)) = (answer.status, answer.problem) {
+    if let (Status::GaveUp | Status::Failed | Status::Abstained | Status::Refused, Some(problem)) =
+        (answer.status, answer.problem)
+    {
         let Told { mut text, data: of_problem, .. } = Told::from(problem);
         if let Some(sql) = &answer.sql {
             text.push_str(&format!("best attempt, which did not work: {sql}\n"));

@@ -21,9 +21,18 @@ use std::sync::Arc;
 use querymend_sql::finding::apply;
 use querymend_sql::values::{Held, Values};
 use querymend_sql::{
-    Applicability, Cell, Context, Dialect, EngineError, Finding, Policy, RULES, Rows, Rule, Schema, Severity, classify,
-    dialect, inspect, review,
+    Applicability, Cell, Context, Dialect, EngineError, Finding, Policy, RULES, Rows, Rule, Schema, Severity,
+    Similarity, classify, dialect, inspect, review,
 };
+
+/// Finds no name similar to another: pages show what spelling and values cover.
+struct NoSynonyms;
+
+impl Similarity for NoSynonyms {
+    fn similarity(&self, _: &str, _: &str) -> f32 {
+        0.0
+    }
+}
 
 struct Block {
     tag: String,
@@ -140,6 +149,7 @@ fn run(rule: &Rule, page: &str) -> (String, usize) {
                     .unwrap_or_else(|| panic!("{}: {}", rule.code, block.tag));
                 let schema = schema(dialect);
                 schema.learn(Arc::new(Values::new(values.clone())));
+                schema.set_similarity(Arc::new(NoSynonyms));
                 let context =
                     Context { schema: Some(&schema), dialect, policy: &policy, question: question.as_deref() };
                 let review = review(&block.text, &context);

@@ -184,7 +184,7 @@ impl Totals {
     fn add(&mut self, status: Status) {
         match status {
             Status::Answered | Status::Chat | Status::Drafted => self.answered += 1,
-            Status::GaveUp | Status::AskUser => self.gave_up += 1,
+            Status::GaveUp | Status::AskUser | Status::Abstained | Status::Refused => self.gave_up += 1,
             Status::Failed => self.failed += 1,
         }
     }

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use querymend::{Cancel, Config, ProblemCode, Querymend, Status, Stop};
+use querymend::{Cancel, Confidence, Config, ProblemCode, Querymend, Status, Stop};
 use querymend_model::{Clock, Error as ModelTrouble, Line, Model, Providers, Reply, Retry, Script, Stopped, open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,7 +32,6 @@ async fn nonsense_is_no_query_and_the_next_draft_still_counts() {
         endless,
         "😀".repeat(2_000),
         "{{schema}} {question}".into(),
-        "I'm sorry, but I can't help with that.".into(),
         "SELECT SELECT SELECT FROM FROM".into(),
         "```sql\n```".into(),
         "null".into(),
@@ -49,6 +48,20 @@ async fn nonsense_is_no_query_and_the_next_draft_still_counts() {
         assert!(told.executed().is_empty() && !told.problem().message.is_empty(), "{start}");
         assert!(told.problem().message.len() < 2_000, "{start}: {} bytes", told.problem().message.len());
     }
+}
+
+#[tokio::test]
+async fn prose_instead_of_sql_is_shown() {
+    let prose = "I'm sorry, but I can't help with that.";
+    let told = ask([prose, GOOD], few(), QUESTION).await;
+    assert_eq!((told.answer.status, told.sql()), (Status::Answered, GOOD));
+    let told = ask([prose; 3], few(), QUESTION).await;
+    assert_eq!((told.answer.status, told.answer.text.as_deref()), (Status::Chat, Some(prose)));
+    assert!(told.executed().is_empty() && told.answer.sql.is_none(), "{:?}", told.answer);
+    assert_eq!(told.answer.confidence, Confidence::Low);
+    // A model that wrote SQL first has tried: what was wrong with it is told.
+    let told = ask(["SELECT flurb FROM products", prose, prose], few(), QUESTION).await;
+    assert_eq!(told.answer.status, Status::GaveUp);
 }
 
 impl Told {

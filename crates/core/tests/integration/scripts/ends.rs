@@ -101,6 +101,12 @@ async fn every_end() -> Vec<(Stop, Told)> {
     all.push((Stop::DatabaseFailed, ask_engine(absent, [good], config(), QUESTION).await));
     all.push((Stop::BadQuestion, ask([good], config(), " \n").await));
     all.push((Stop::NotRun, ask_engine((None, offline()), [good], config(), QUESTION).await));
+    // Only where values are read is it known that none covers the subject.
+    let (shop, script) = (Shop::new(), Arc::new(Script::new([good])));
+    let querymend = Querymend::new(shop.engine(), script, config());
+    let (answer, events) = listen(&querymend, "List all employees", &Cancel::new()).await;
+    all.push((Stop::MissingSubject, Told { answer, events, asked: Vec::new() }));
+    all.push((Stop::WriteRequest, ask([good], config(), "delete all products").await));
 
     let cancel = Cancel::new();
     cancel.cancel();
@@ -120,7 +126,7 @@ async fn q02_every_reason_to_stop_comes_of_a_script() {
         assert_eq!(answer.metadata.llm_calls as usize, told.asked.len());
         match answer.status {
             Status::Answered | Status::Drafted | Status::Chat => assert_eq!(answer.problem, None),
-            Status::GaveUp | Status::Failed | Status::AskUser => {
+            Status::GaveUp | Status::Failed | Status::AskUser | Status::Abstained | Status::Refused => {
                 let problem = told.problem();
                 assert!(!problem.message.is_empty(), "{stop:?}");
                 assert!(problem.hint.is_some() || *stop == Stop::Cancelled, "{stop:?}: {problem:?}");
@@ -134,7 +140,7 @@ async fn q02_every_reason_to_stop_comes_of_a_script() {
         Stop::Answered | Stop::Talked | Stop::AttemptsSpent | Stop::SameSql | Stop::SameError => 5,
         Stop::NotRetryable | Stop::CorrectionOff | Stop::PolicySpent | Stop::TokensSpent | Stop::CostSpent => 5,
         Stop::TimeSpent | Stop::ModelFailed | Stop::DatabaseFailed | Stop::Cancelled | Stop::BadQuestion => 5,
-        Stop::NotRun => 1,
+        Stop::NotRun | Stop::MissingSubject | Stop::WriteRequest => 3,
     };
     assert_eq!(stops.len(), 3 * number(Stop::Answered) + number(Stop::NotRun));
 }
@@ -152,6 +158,8 @@ async fn l10_every_problem_comes_of_a_script_and_maps_to_http_and_grpc() {
         ProblemCode::DatabaseUnavailable => (503, "UNAVAILABLE"),
         ProblemCode::Cancelled => (499, "CANCELLED"),
         ProblemCode::BadRequest => (400, "INVALID_ARGUMENT"),
+        ProblemCode::SubjectMissing => (404, "NOT_FOUND"),
+        ProblemCode::WriteRefused => (403, "PERMISSION_DENIED"),
         // Only servers say these: no question ends with one of them.
         ProblemCode::Unauthenticated => (401, "UNAUTHENTICATED"),
         ProblemCode::Forbidden => (403, "PERMISSION_DENIED"),
@@ -176,6 +184,8 @@ async fn l10_every_problem_comes_of_a_script_and_maps_to_http_and_grpc() {
         Stop::DatabaseFailed => Some(ProblemCode::DatabaseUnavailable),
         Stop::Cancelled => Some(ProblemCode::Cancelled),
         Stop::BadQuestion => Some(ProblemCode::BadRequest),
+        Stop::MissingSubject => Some(ProblemCode::SubjectMissing),
+        Stop::WriteRequest => Some(ProblemCode::WriteRefused),
     };
     let mut all = every_end().await;
     all.push((Stop::ModelFailed, tired_model().await));
@@ -189,7 +199,7 @@ async fn l10_every_problem_comes_of_a_script_and_maps_to_http_and_grpc() {
     for code in &found {
         assert_eq!((code.http_status(), code.grpc_status()), statuses(*code));
     }
-    assert_eq!(found.len(), 9, "{found:?}");
+    assert_eq!(found.len(), 11, "{found:?}");
 }
 
 #[tokio::test]

@@ -1,0 +1,85 @@
+//! Similarity of names by the built-in static embeddings, for rules that accept synonyms.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use querymend_model::{Static, similarity};
+use querymend_sql::{Schema, Similarity};
+
+/// Maximum number of phrases whose vectors are cached; later phrases are embedded each time.
+const MAX_CACHED: usize = 50_000;
+
+/// Attaches the similarity of the built-in embedder to a schema.
+pub fn attach(schema: &Schema) {
+    if let Some(builtin) = builtin() {
+        schema.set_similarity(builtin);
+    }
+}
+
+/// Returns the similarity of the built-in embedder, one for the whole process; `None` if its file is damaged.
+pub fn builtin() -> Option<Arc<dyn Similarity>> {
+    static SHARED: OnceLock<Option<Arc<StaticSimilarity>>> = OnceLock::new();
+    let open =
+        || Static::builtin().ok().map(|embedder| Arc::new(StaticSimilarity { embedder, cache: RwLock::default() }));
+    SHARED.get_or_init(open).clone().map(|shared| shared as Arc<dyn Similarity>)
+}
+
+/// Cosine similarity of the topic vectors of the static embedder, memoized per phrase.
+struct StaticSimilarity {
+    embedder: Static,
+    cache: RwLock<HashMap<String, Arc<[f32]>>>,
+}
+
+impl StaticSimilarity {
+    fn vector(&self, phrase: &str) -> Arc<[f32]> {
+        if let Some(vector) = self.cache.read().unwrap_or_else(PoisonError::into_inner).get(phrase) {
+            return Arc::clone(vector);
+        }
+        let vector: Arc<[f32]> = self.embedder.topic(&spaced(phrase)).into();
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        if cache.len() < MAX_CACHED {
+            cache.insert(phrase.to_string(), Arc::clone(&vector));
+        }
+        vector
+    }
+}
+
+impl Similarity for StaticSimilarity {
+    fn similarity(&self, left: &str, right: &str) -> f32 {
+        similarity(&self.vector(left), &self.vector(right)).clamp(0.0, 1.0)
+    }
+}
+
+/// Splits `order_items` and `OrderItems` into words, as the embedder expects them.
+fn spaced(name: &str) -> String {
+    let mut text = String::with_capacity(name.len() + 4);
+    let mut after_lowercase = false;
+    for c in name.chars() {
+        if after_lowercase && c.is_uppercase() {
+            text.push(' ');
+        }
+        after_lowercase = c.is_lowercase();
+        text.push(if c.is_alphanumeric() { c } else { ' ' });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn synonyms_are_nearer_than_other_words() {
+        let words = builtin().unwrap();
+        for (word, synonym, other) in [
+            ("clients", "customers", "reviews"),
+            ("doctors", "physicians", "rooms"),
+            ("drugs", "medications", "patients"),
+        ] {
+            assert!(words.similarity(word, synonym) > words.similarity(word, other), "{word}");
+        }
+        assert!((words.similarity("OrderItems", "order_items") - 1.0).abs() < 1e-4);
+        assert_eq!(words.similarity("", "orders"), 0.0);
+        assert_eq!(words.similarity("a", "b"), words.similarity("b", "a"));
+    }
+}
