@@ -1136,13 +1136,24 @@ export interface components {
             session_id: string | null;
             /** @description The user that it belongs to. */
             user_id: string | null;
-            /** @description How far it can be trusted: high to run it, medium to run it and show what was done, low to ask a model or a person. */
+            /**
+             * @description How far it can be trusted: `high` for a query that was not changed, `medium` where `meaning` is likely (run it and show what
+             *     was done), `low` where it is doubtful or the query was given up (ask a model or a person).
+             */
             confidence: components["schemas"]["Confidence"];
+            /** @description Whether every name of the query resolves, which is proved. False where it was given up or refused. */
+            names_resolved: boolean;
+            /** @description Whether the changed query probably asks what was meant; absent where nothing was changed. */
+            meaning?: components["schemas"]["MeaningClaim"] | null;
+            /** @description What speaks against the meaning, in words; empty unless it is doubtful. */
+            doubts: string[];
             /** @description How far it was mended before it was given up; the findings speak of it. */
             best_attempt?: string | null;
         };
         /** @description What became of a query. */
         Status2: "untouched" | "mended" | "gave_up" | "refused";
+        /** @description Whether a repaired query probably asks what its author meant. That its names resolve is proved; this is judged. */
+        MeaningClaim: "likely" | "doubtful";
         /** @description What the critic says of a query. */
         Checked: {
             /** @description Whether it is harmless. */

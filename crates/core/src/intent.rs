@@ -32,7 +32,7 @@ pub enum Intent {
 /// At 0.7, 6 of 9,239 questions about data are taken for something else (0.07 %): docs/measurements/intent.md.
 const MIN_PROBABILITY: f32 = 0.7;
 
-/// Probability from which small talk may name a table: "Why is "order" written in quotes?".
+/// Probability from which small talk may name a table or begin like a question: "Why is "order" written in quotes?".
 const MIN_SURE_PROBABILITY: f32 = 0.9;
 
 /// Maximum length of a message that is not about the data, in bytes.
@@ -66,7 +66,11 @@ pub fn classify(message: &str, schema: &Schema) -> Intent {
     let first = first_word(message);
     let is_data = match intent {
         Intent::Data => true,
-        Intent::Chat => ends_with_question(message) || (probability < MIN_SURE_PROBABILITY && speaks_of_table()),
+        Intent::Chat => {
+            let may_ask = INTERROGATIVES.binary_search(&first.as_str()).is_ok() || speaks_of_table();
+            let mentions_value = || schema.values().is_some_and(|values| !values.hits(message).is_empty());
+            ends_with_question(message) || (probability < MIN_SURE_PROBABILITY && may_ask) || mentions_value()
+        }
         // A restaurant has tables, a newspaper has columns.
         Intent::DataModel => names_table("table") || names_table("column"),
         // "orders" and "order items of today" begin with a noun, "order two lamps" cannot be told from them.

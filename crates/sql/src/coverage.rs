@@ -21,6 +21,13 @@ const MIN_CLOSE_SIMILARITY: f32 = 0.2;
 /// Maximum number of close tables.
 const MAX_CLOSEST: usize = 3;
 
+/// Endings of keys that are written without a sign before them.
+const KEY_ENDINGS: &[&str] = &["id", "no", "num", "code", "key", "name"];
+
+/// Fewest and most initials that make up an acronym.
+const MIN_ACRONYM: usize = 3;
+const MAX_ACRONYM: usize = 5;
+
 /// Maximum number of different words in names and comments: larger schemas are not compared.
 const MAX_WORDS: usize = 5_000;
 
@@ -67,6 +74,10 @@ fn find_missing(question: &str, vocabulary: &Vocabulary<'_>) -> Option<MissingSu
     let (head, before) = phrase.split_last()?;
     let is_misspelt = phrase.iter().any(|w| question::is_misspelt_quantifier(&w.lower));
     if is_misspelt || question::is_measure(head) || head.is_capitalized() {
+        return None;
+    }
+    // `miles per gallon` is covered by `MPG`.
+    if vocabulary.has_acronym(&words, &head.lower) {
         return None;
     }
     // `order lines` are covered by `orders`, whatever lines are.
@@ -169,6 +180,15 @@ impl<'s> Vocabulary<'s> {
             || self.words.iter().any(|name| is_spelled_like(&one, name))
     }
 
+    /// Whether a word of a name is made of the initials of words of the question, this one among them.
+    fn has_acronym(&self, question: &[QuestionWord], word: &str) -> bool {
+        let runs = (MIN_ACRONYM..=MAX_ACRONYM).flat_map(|length| question.windows(length));
+        runs.filter(|run| run.iter().any(|w| w.lower == word)).any(|run| {
+            let initials: String = run.iter().filter_map(|w| w.lower.chars().next()).collect();
+            self.words.contains(&initials)
+        })
+    }
+
     fn has_value(&self, word: &str) -> bool {
         let one = singular(word);
         let forms = [word, &one, &format!("{one}s")];
@@ -198,6 +218,9 @@ fn is_spelled_like(word: &str, name: &str) -> bool {
     let holds = other >= 4 && length > other + 1 && (word.starts_with(name) || word.ends_with(name));
     let is_part = length >= 4 && name.contains(word);
     let is_abbreviated = (3..=4).contains(&other) && word.starts_with(name);
+    // `custid` abbreviates the customer.
+    let bare = KEY_ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).filter(|bare| bare.len() >= 3);
+    let is_abbreviated = is_abbreviated || bare.is_some_and(|bare| word.starts_with(bare));
     let far = || strsim::damerau_levenshtein(word, &singular(name));
     let is_misspelt = || length >= 5 && length.abs_diff(other) <= 3 && far() <= if length >= 7 { 2 } else { 1 };
     begins_alike || holds || is_part || is_abbreviated || is_misspelt()

@@ -11,7 +11,7 @@ const FUNCTION_WORDS: &[&str] = &[
     "both", "but", "by", "can", "could", "did", "do", "does", "doing", "done", "down", "during", "each", "either",
     "even", "ever", "every", "few", "fewer", "for", "from", "had", "has", "have", "having", "he", "her", "here",
     "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "least", "less", "like", "many", "may",
-    "me", "might", "more", "most", "much", "must", "my", "near", "neither", "never", "no", "nor", "not", "of", "off",
+    "me", "might", "more", "most", "much", "must", "my", "near", "neither", "never", "no", "nor", "not", "now", "of", "off",
     "on", "only", "onto", "or", "our", "out", "over", "per", "s", "shall", "she", "should", "since", "so", "some",
     "still", "such", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those",
     "through", "till", "to", "under", "until", "up", "us", "via", "was", "we", "were", "what", "when", "where",

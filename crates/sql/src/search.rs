@@ -463,7 +463,7 @@ fn meaning_doubt(
     let added = after.extracted.tables.iter().find(|table| !before.extracted.tables.contains(table));
     match (applicability, code, added) {
         (Applicability::Suggested, ..) => Some("nothing proves the change".into()),
-        _ if renames => Some("a column was replaced by one of another name".into()),
+        (Applicability::Likely, ..) if renames => Some("a column was replaced by one of another name".into()),
         (Applicability::Likely, "ambiguous-column", _) if candidates > 1 => {
             Some("several tables have the column, and one was chosen".into())
         }

@@ -116,7 +116,7 @@ fn l08_correction_can_be_turned_off_by_option_and_by_file() {
 fn what_cannot_be_mended_is_given_up() {
     let place = Place::with_demo();
     let server = Server::saying(&["SELECT flavour FROM products"]);
-    let ended = ask(&place, &server, "Which flavours are there?", &["--no-fallback"]);
+    let ended = ask(&place, &server, "Which products have a flavour?", &["--no-fallback"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
     assert!(ended.stderr.contains("error: no answer after 2 attempts: "), "{}", ended.stderr);
     assert!(ended.stderr.contains("\nhint: ") && ended.stderr.contains("`querymend trace "), "{}", ended.stderr);

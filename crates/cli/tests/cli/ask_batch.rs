@@ -25,7 +25,7 @@ fn questions() -> String {
         json!({ "id": "b", "db": "shop.db", "question": "Which electronics are there?", "evidence": "all" })
             .to_string(),
         String::new(),
-        json!({ "id": "c", "db": "shop.db", "question": "Which flavours are there?" }).to_string(),
+        json!({ "id": "c", "db": "shop.db", "question": "Which products have a flavour?" }).to_string(),
         json!({ "id": "d", "db": "nowhere.db", "question": "How many customers are there?" }).to_string(),
         "{\"id\": \"e\", \"db\": 7}".to_string(),
         "garbage".to_string(),

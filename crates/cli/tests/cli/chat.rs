@@ -89,7 +89,7 @@ fn a_question_that_fails_leaves_the_conversation_going() {
     let server = Server::saying(&["SELECT flavour FROM products", "SELECT flavour FROM products", "SELECT 1 AS one"]);
     let ended = place.run_with(
         &["chat", "--db", "shop.db", "--no-fallback", "--format", "csv", "--model", &server.model],
-        b"Which flavours are there?\nHow many orders?\n",
+        b"Which products have a flavour?\nHow many orders?\n",
     );
     assert_eq!((ended.code, ended.stdout.as_str()), (1, "one\n1\n"), "{}", ended.stderr);
 }

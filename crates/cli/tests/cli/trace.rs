@@ -55,8 +55,15 @@ fn q14_the_list_says_when_and_how_each_run_ended_in_words() {
     let place = Place::with_demo();
     asked(&place, QUESTION);
     let server = Server::saying(&["SELECT flavour FROM products"]);
-    let ended =
-        place.run(&["ask", "--db", "shop.db", "--no-fallback", "--model", &server.model, "Which flavours are there?"]);
+    let ended = place.run(&[
+        "ask",
+        "--db",
+        "shop.db",
+        "--no-fallback",
+        "--model",
+        &server.model,
+        "Which products have a flavour?",
+    ]);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
     // A run whose time is known: the example of RFC 9562.
     let run = |id: &str| place.path("state/querymend/runs").join(format!("{id}.jsonl"));
@@ -67,7 +74,7 @@ fn q14_the_list_says_when_and_how_each_run_ended_in_words() {
     let known = format!("{old}  2022-02-22T19:22:22Z  cut off     How many?");
     assert_eq!(listed.stdout.lines().last(), Some(known.as_str()));
     assert!(
-        listed.stdout.contains("Z  gave up     Which flavours") && !listed.stdout.contains("gave_up"),
+        listed.stdout.contains("Z  gave up     Which products have") && !listed.stdout.contains("gave_up"),
         "{}",
         listed.stdout
     );

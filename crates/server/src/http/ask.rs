@@ -82,7 +82,7 @@ pub async fn answered(service: Arc<Service>, caller: Arc<Caller>, question: Ques
 
 fn told(answer: Answer, format: Format) -> Response {
     match (&answer.problem, answer.status) {
-        (Some(problem), Status::GaveUp | Status::Failed) => {
+        (Some(problem), Status::GaveUp | Status::Failed | Status::Refused) => {
             let problem = problem.clone();
             Refused::unanswered(problem, answer).into_response()
         }

@@ -17,7 +17,7 @@ async fn l10_what_is_wrong_with_a_request_has_a_code() {
         (post("/v1/run", json!({"sql": 1})).await, 400, "bad_request"),
         (post("/v1/run", json!([])).await, 400, "bad_request"),
         (post("/v1/run?page_size=x", json!({"sql": "SELECT 1"})).await, 400, "bad_request"),
-        (post("/v1/ask", json!({"question": "Remove all products"})).await, 500, "max_retries_exceeded"),
+        (post("/v1/ask", json!({"question": "Remove all products"})).await, 403, "write_refused"),
         (post("/v1/ask", json!({"question": "x".repeat(20_000)})).await, 400, "bad_request"),
         (post("/v1/ask", json!({"question": "x", "session_id": "nobody's"})).await, 404, "not_found"),
         (

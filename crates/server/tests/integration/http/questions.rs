@@ -75,7 +75,7 @@ async fn a01_a_query_is_corrected_by_its_contract() {
     );
     assert_eq!(
         (&mended["session_id"], &mended["user_id"], &mended["confidence"]),
-        (&json!("s1"), &json!("u1"), &json!("high"))
+        (&json!("s1"), &json!("u1"), &json!("medium"))
     );
     assert!(!mended["correction_applied"].as_str().unwrap().is_empty() && mended["trace_id"].is_string());
     let mut spent = asked.clone();

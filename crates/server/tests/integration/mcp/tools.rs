@@ -59,7 +59,7 @@ async fn l10_a_write_is_refused_and_the_shop_is_as_it_was() {
         assert_eq!(told(&client, "check_sql", json!({ "sql": write })).await.1["verdict"], "refused");
     }
     let (text, data) = refused(&client, "ask", json!({ "question": "Delete all products" })).await;
-    assert!(data["code"].is_string() && data["status"] == "gave_up", "{text}");
+    assert!(data["code"].is_string() && data["status"] == "refused", "{text}");
     assert_eq!(told(&client, "run_sql", count).await.0, before);
 }
 

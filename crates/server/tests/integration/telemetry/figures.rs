@@ -67,7 +67,7 @@ async fn eventful() -> House {
     assert_eq!((status, &answer["status"]), (200, &json!("answered")), "{answer}");
     let (status, answer) = house.ask("Which electronics are there?").await;
     assert_eq!((status, &answer["metadata"]["correction_attempts"]), (200, &json!(1)), "{answer}");
-    let (status, problem) = house.ask("How wide are dragons?").await;
+    let (status, problem) = house.ask("How wide are products?").await;
     assert_eq!((status, &problem["code"]), (500, &json!("max_retries_exceeded")), "{problem}");
     for expected in ["model_unavailable", "model_unavailable", "circuit_breaker_open"] {
         let (status, problem) = house.ask("Which products are there?").await;

@@ -3,13 +3,14 @@
 use crate::dialect::DoubleQuotes;
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
 use crate::mend;
-use crate::near::{is_nearly, is_slip, likeness, nearest};
+use crate::near::{is_nearly, is_slip, likeness, nearest, words_of};
 use crate::rules::names::self_join::pointed_at;
 use crate::rules::names::{junction, junction_inside, meant, named_query};
 use crate::rules::safety::protected_table;
 use crate::rules::{Rule, Subject};
 use crate::schema::{Schema, Table};
 use crate::scope::{Meaning, SourceId, TableMeaning, TableUse};
+use crate::similarity::{MIN_SYNONYM_SIMILARITY, name_similarity};
 
 /// See the page.
 pub static RULE: Rule = Rule { code: "unknown-table", group: "names", page: include_str!("unknown_table.md"), check };
@@ -121,6 +122,9 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
             let lacking = asked.iter().filter(|a| !near(a) && !key(a)).count();
             let is_pointed_at = pointed.is_some_and(|table| std::ptr::eq(table, t));
             let evidence = Evidence::of(name, t, is_pointed_at, subject);
+            // The question and synonyms speak for a table only together with the columns that are asked of it.
+            let is_weak = |e: &Evidence| matches!(e, Evidence::Question | Evidence::Synonym);
+            let evidence = evidence.filter(|e| !is_weak(e) || (!asked.is_empty() && lacking == 0));
             let evidence = evidence.or((!asked.is_empty() && missing == 0).then_some(Evidence::Columns))?;
             let asked = usize::from(evidence.doubt() > 0 && mend::asked_for(subject, &t.name));
             // A key of the query that is compared with it says which table it is.
@@ -187,6 +191,8 @@ enum Evidence {
     ForeignKey,
     /// The question names it.
     Question,
+    /// Its name is a synonym.
+    Synonym,
     /// It has the columns that are asked. Any table may, so this is a suggestion and no evidence.
     Columns,
 }
@@ -200,6 +206,7 @@ impl Evidence {
             _ if is_pointed_at => Some(Self::ForeignKey),
             // Who uses a table elsewhere in the query knows its name, and would not call it otherwise here.
             _ if mend::asked_for(subject, &table.name) && !is_used(table, subject) => Some(Self::Question),
+            _ if is_synonym(name, table, subject) => Some(Self::Synonym),
             _ => None,
         }
     }
@@ -209,7 +216,7 @@ impl Evidence {
             Self::SameName => 0,
             Self::ForeignKey => 1,
             Self::Spelling(doubt) => doubt,
-            Self::Question => 5,
+            Self::Question | Self::Synonym => 5,
             Self::Columns => 6,
         }
     }
@@ -220,11 +227,24 @@ impl Evidence {
             Self::Spelling(_) => format!("`{table}` is spelled like `{name}`"),
             Self::ForeignKey => format!("a key of the query refers to `{table}`"),
             Self::Question => format!("the question names `{table}`"),
+            Self::Synonym => format!("`{table}` is a synonym of `{name}`"),
             Self::Columns => {
                 format!("`{table}` has the columns that are asked of `{name}`, which is no evidence that it is meant")
             }
         }
     }
+}
+
+/// Whether the table is the only one whose name means the same as the unknown one.
+fn is_synonym(name: &str, table: &Table, subject: &Subject<'_>) -> bool {
+    let Some(schema) = subject.context.schema else { return false };
+    let Some(similarity) = schema.similarity() else { return false };
+    let is_close = |table: &Table| {
+        name_similarity(similarity, &words_of(name).join(" "), &words_of(&table.name).join(" "))
+            >= MIN_SYNONYM_SIMILARITY
+    };
+    let mut close = schema.tables().iter().filter(|table| is_close(table));
+    close.next().is_some_and(|first| std::ptr::eq(first, table)) && close.next().is_none()
 }
 
 fn is_used(table: &Table, subject: &Subject<'_>) -> bool {
