@@ -2,7 +2,7 @@
 """Fits the weights of `crates/core/src/confidence.rs`, and measures each level on databases that were left out.
 
     python3 ../shared/tools/score_ask.py --bin … --data … --set spider --out answers.jsonl
-    scripts/calibrate.py [--high 0.88] [--medium 0.55] NAME=answers.jsonl …
+    scripts/calibrate.py [--high 0.87] [--medium 0.55] NAME=answers.jsonl …
 
 A line of an answers file is a line of `ask --batch` (`confidence_features`, `status`) with `right` and `db`. Answers of several models
 are fitted together, one file for each. For every database the weights are fitted on all others, and its answers are rated with these:
@@ -68,7 +68,7 @@ def level(weights, answer, high, medium):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("answers", nargs="+", metavar="NAME=FILE")
-    parser.add_argument("--high", type=float, default=0.88)
+    parser.add_argument("--high", type=float, default=0.87)
     parser.add_argument("--medium", type=float, default=0.55)
     args = parser.parse_args()
     answers = []

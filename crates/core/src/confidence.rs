@@ -49,22 +49,22 @@ struct ConfidenceWeights {
 
 /// Fitted by `scripts/calibrate.py` on the answers of three models to Spider, GeoQuery and defog questions.
 const WEIGHTS: ConfidenceWeights = ConfidenceWeights {
-    bias: 2.25,
+    bias: 2.19,
     weights: ConfidenceFeatures {
-        question_words: -0.10,
-        unused_words: -0.61,
-        unused_numbers: -0.28,
-        missing_operations: -0.37,
-        extra_values: -0.19,
-        guessed: -0.57,
-        fixed: -0.10,
+        question_words: -0.09,
+        unused_words: -0.56,
+        unused_numbers: -0.23,
+        missing_operations: -0.34,
+        extra_values: -0.05,
+        guessed: -0.56,
+        fixed: -0.11,
         empty: -1.50,
-        warnings: -1.07,
+        warnings: -1.04,
         joins: -0.45,
-        grouped: -0.60,
+        grouped: -0.57,
         cap: None,
     },
-    min_high: 0.88,
+    min_high: 0.87,
     min_medium: 0.55,
 };
 

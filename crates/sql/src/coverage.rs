@@ -96,13 +96,22 @@ pub fn uncovered_qualifiers(question: &str, definitions: &[&str], schema: &Schem
     question::qualifiers(&words).into_iter().filter(is_uncovered).map(|w| w.text.clone()).collect()
 }
 
+/// Returns whether a name of a table or column has a word.
+pub(crate) fn is_named(word: &str, schema: &Schema) -> bool {
+    let wanted = stem(&word.to_lowercase());
+    let has = |name: &str| name_words(name).iter().any(|other| stem(other) == wanted);
+    schema.tables().iter().any(|table| has(&table.name) || table.columns.iter().any(|column| has(&column.name)))
+}
+
 /// Returns the proper names within a question that no name or value of the database contains: runs of capitalized words
 /// that do not begin a sentence.
 pub fn unknown_proper_names(question: &str, definitions: &[&str], schema: &Schema) -> Vec<String> {
     let Some(vocabulary) = Vocabulary::new(schema, definitions) else { return Vec::new() };
     let words = question_words(question);
     let begins = |at: usize| at == 0 || matches!(words[at - 1].lower.as_str(), "." | "?" | "!" | ":" | "\"" | "'");
-    let is_name = |at: usize| words[at].is_capitalized() && words[at].lower.len() > 2 && !begins(at);
+    // Words in capitals are acronyms or SQL, which definitions like to quote.
+    let is_title = |word: &QuestionWord| word.is_capitalized() && word.text.contains(char::is_lowercase);
+    let is_name = |at: usize| is_title(&words[at]) && words[at].lower.len() > 2 && !begins(at);
     let mut names: Vec<Vec<&str>> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         if is_name(at) {

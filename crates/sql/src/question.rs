@@ -14,7 +14,7 @@ const FUNCTION_WORDS: &[&str] = &[
     "me", "might", "more", "most", "much", "must", "my", "near", "neither", "never", "no", "nor", "not", "now", "of", "off",
     "on", "only", "onto", "or", "our", "out", "over", "per", "s", "shall", "she", "should", "since", "so", "some",
     "still", "such", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those",
-    "through", "till", "to", "under", "until", "up", "us", "via", "was", "we", "were", "what", "when", "where",
+    "through", "till", "to", "under", "until", "up", "us", "using", "via", "was", "we", "were", "what", "when", "where",
     "which", "who", "whom", "whose", "why", "will", "with", "within", "without", "would", "yet", "you", "your",
 ];
 

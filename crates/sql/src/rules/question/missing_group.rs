@@ -1,5 +1,6 @@
 #![doc = include_str!("missing_group.md")]
 
+use crate::coverage::is_named;
 use crate::finding::{Finding, Severity};
 use crate::question::{QuestionWord, question_words};
 use crate::rules::{Rule, Subject};
@@ -17,7 +18,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     if is_grouped || !is_one_row {
         return;
     }
-    if let Some(group) = group_of(&question_words(question)) {
+    // `miles per gallon` is a measure, unless something here is called gallon.
+    let is_group = |group: &String| subject.context.schema.is_none_or(|schema| is_named(group, schema));
+    if let Some(group) = group_of(&question_words(question)).filter(is_group) {
         let message = format!("the question asks for a result per {group}, and the query returns one row for all");
         let advice = format!("Select what identifies each {group} and GROUP BY it.");
         let span = subject.query.span(outer.place);

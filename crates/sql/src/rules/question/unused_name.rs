@@ -25,6 +25,11 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let mut terms: Vec<String> = years.map(str::to_string).collect();
     let is_used = |name: &str| fold(name).split(' ').any(|word| query.contains(word));
     terms.extend(unknown_proper_names(question, &[&query], schema).into_iter().filter(|name| !is_used(name)));
+    // A value of the database that the question names and the query does not look for.
+    let hits = schema.values().map(|values| values.hits(question)).unwrap_or_default();
+    let unused = hits.iter().filter(|hit| hit.named && !hit.value.is_empty() && !is_used(&hit.value));
+    terms.extend(unused.map(|hit| question[hit.start..hit.end].to_string()));
+    terms.sort_unstable();
     terms.dedup();
     for term in terms {
         let message = format!("the question speaks of {term}, and no condition of the query uses it");

@@ -47,7 +47,7 @@ fn find(subject: &Subject<'_>) -> Option<Finding> {
     let why = format!("rows without `{}` would take the place of those that LIMIT is to show", column.name);
     let nulls_last = format!("{} IS NULL, ", subject.query.text(span));
     let fix = mend::replace(Span::new(span.start, span.start), nulls_last, Applicability::Likely, why);
-    let finding = Finding::new(RULE.code, Severity::Warning, span, &column.name, message)
+    let finding = Finding::new(RULE.code, Severity::Info, span, &column.name, message)
         .advise(format!("Sort by {0} IS NULL first, or add WHERE {0} IS NOT NULL.", column.name));
     Some(finding.mend(fix))
 }
