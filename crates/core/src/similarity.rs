@@ -11,22 +11,20 @@ const MAX_CACHED: usize = 50_000;
 
 /// Attaches the similarity of the built-in embedder to a schema.
 pub fn attach(schema: &Schema) {
-    if let Some(builtin) = builtin() {
-        schema.set_similarity(builtin);
-    }
+    schema.set_similarity(builtin());
 }
 
-/// Returns the similarity of the built-in embedder, one for the whole process; `None` if its file is damaged.
-pub fn builtin() -> Option<Arc<dyn Similarity>> {
-    static SHARED: OnceLock<Option<Arc<StaticSimilarity>>> = OnceLock::new();
-    let open =
-        || Static::builtin().ok().map(|embedder| Arc::new(StaticSimilarity { embedder, cache: RwLock::default() }));
-    SHARED.get_or_init(open).clone().map(|shared| shared as Arc<dyn Similarity>)
+/// Returns the similarity of the built-in embedder, one for the whole process.
+pub fn builtin() -> Arc<dyn Similarity> {
+    static SHARED: OnceLock<Arc<StaticSimilarity>> = OnceLock::new();
+    Arc::clone(SHARED.get_or_init(Arc::default)) as Arc<dyn Similarity>
 }
 
 /// Cosine similarity of the topic vectors of the static embedder, memoized per phrase.
+///
+/// The embedder is read at the first comparison, which most reviews never make. If its file is damaged, nothing is similar.
+#[derive(Default)]
 struct StaticSimilarity {
-    embedder: Static,
     cache: RwLock<HashMap<String, Arc<[f32]>>>,
 }
 
@@ -35,7 +33,8 @@ impl StaticSimilarity {
         if let Some(vector) = self.cache.read().unwrap_or_else(PoisonError::into_inner).get(phrase) {
             return Arc::clone(vector);
         }
-        let vector: Arc<[f32]> = self.embedder.topic(&spaced(phrase)).into();
+        let vector: Arc<[f32]> =
+            Static::builtin().map(|embedder| embedder.topic(&spaced(phrase))).unwrap_or_default().into();
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         if cache.len() < MAX_CACHED {
             cache.insert(phrase.to_string(), Arc::clone(&vector));
@@ -70,7 +69,7 @@ mod tests {
 
     #[test]
     fn synonyms_are_nearer_than_other_words() {
-        let words = builtin().unwrap();
+        let words = builtin();
         for (word, synonym, other) in [
             ("clients", "customers", "reviews"),
             ("doctors", "physicians", "rooms"),
