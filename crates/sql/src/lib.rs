@@ -32,6 +32,7 @@ mod pieces;
 mod policy;
 mod query;
 pub mod question;
+mod readings;
 mod repair;
 mod review;
 mod rows;
@@ -50,6 +51,7 @@ pub use dialect::{Classified, Dialect, EngineError, ErrorType, classify};
 pub use finding::{Applicability, Edit, Finding, Fix, Severity, Span};
 pub use policy::{Comments, Policy};
 pub use query::{Comment, Failure, Query};
+pub use readings::{MAX_READINGS, Reading, Readings, readings};
 pub use repair::{Applied, Judge, MeaningClaim, Repair, Request, Status, repair};
 pub use review::{
     Approved, Context, Extracted, JoinKey, Refused, Review, Shape, Stated, Verdict, review, review_refused,

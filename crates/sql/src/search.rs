@@ -53,10 +53,10 @@ enum SilentError {
 
 /// A query on its way to being mended.
 #[derive(Clone)]
-struct State {
+pub(crate) struct State {
     text: String,
     applied: Vec<Applied>,
-    review: Review,
+    pub(crate) review: Review,
     errors: usize,
     cost: usize,
     /// How many candidates, with this one, were equally good as far as the schema and the question tell.
@@ -68,11 +68,11 @@ struct State {
 }
 
 /// One way to go on from a query.
-struct Step {
+pub(crate) struct Step {
     code: &'static str,
-    fix: Fix,
+    pub(crate) fix: Fix,
     rank: usize,
-    equals: usize,
+    pub(crate) equals: usize,
     /// A column is taken that is called otherwise.
     renames: bool,
 }
@@ -398,7 +398,8 @@ impl<'r> Search<'r> {
                 let new = next.review.stated.iter().filter(|s| !here.review.stated.contains(s));
                 next.lookups = new.cloned().map(Lookup::Value).collect();
             }
-            if tied && equals > 1 {
+            // Which table a name belongs to is no question of join paths.
+            if tied && equals > 1 && !["ambiguous-column", "unknown-table"].contains(&code) {
                 let new = next.review.join_keys.iter().filter(|k| !here.review.join_keys.contains(k));
                 next.lookups.extend(new.cloned().map(Lookup::Key));
             }
@@ -483,7 +484,7 @@ fn doubt(lookup: &Lookup, found: Option<bool>, equals: usize) -> usize {
     }
 }
 
-fn state(request: &Request<'_>, text: String, applied: Vec<Applied>, cost: usize) -> State {
+pub(crate) fn state(request: &Request<'_>, text: String, applied: Vec<Applied>, cost: usize) -> State {
     let context = Context { question: request.question, ..request.context };
     let review = review(&text, &context);
     weighed(text, applied, review, cost)
@@ -590,7 +591,7 @@ fn with_salvage(mut state: State) -> State {
 }
 
 /// What may be tried next: salvage first and all at once, then the fixes of the first error that has any.
-fn steps(review: &Review, most: Applicability) -> Vec<Step> {
+pub(crate) fn steps(review: &Review, most: Applicability) -> Vec<Step> {
     let salvage = salvage_fixes(review);
     if let Some(first) = salvage.first() {
         let mut edits: Vec<_> = salvage.iter().flat_map(|f| f.fixes.iter().flat_map(|x| x.edits.clone())).collect();
@@ -599,6 +600,11 @@ fn steps(review: &Review, most: Applicability) -> Vec<Step> {
         let fix = Fix { edits, applicability: Applicability::Safe, why, tied: false };
         return vec![Step { code: first.code, fix, rank: 0, equals: 1, renames: false }];
     }
+    root_cause(review, most).map(|finding| ways(finding, most)).unwrap_or_default()
+}
+
+/// Returns the error that is repaired first: the one that causes others, among those that have a fix.
+pub(crate) fn root_cause(review: &Review, most: Applicability) -> Option<&Finding> {
     // A wrong table makes its columns and qualifiers look wrong too, so causes come before their consequences.
     // What is known to make the text parse comes before what is only suspected.
     let syntax = |f: &&Finding| crate::rules::Rule::named(f.code).is_some_and(|r| r.group == "syntax");
@@ -612,8 +618,7 @@ fn steps(review: &Review, most: Applicability) -> Vec<Step> {
             .unwrap_or(9)
     };
     let mendable = |f: &&Finding| f.severity == Severity::Error && f.fixes.iter().any(|x| x.applicability <= most);
-    let Some(finding) = review.findings.iter().filter(mendable).min_by_key(cause) else { return Vec::new() };
-    ways(finding, most)
+    review.findings.iter().filter(mendable).min_by_key(cause)
 }
 
 /// What may be guessed: every fix of every error, since the first error may be one that nobody can mend.

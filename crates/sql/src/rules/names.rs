@@ -4,6 +4,7 @@ pub mod alias_reference;
 pub mod ambiguous_column;
 mod by_value;
 mod column_fixes;
+mod date_columns;
 mod joined_twice;
 mod junction;
 mod junction_inside;

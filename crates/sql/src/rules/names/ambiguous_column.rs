@@ -67,7 +67,7 @@ fn fixes(reference: &Reference<'_>, sources: &[SourceId], subject: &Subject<'_>)
     let partner = mend::partner(subject, reference);
     let all_equal = sources.windows(2).all(|w| equal(w[0], w[1]));
     // A table that the question names, or that the query asks for more, is the likelier owner.
-    let mut ranked: Vec<(isize, SourceId)> = sources
+    let mut ranked: Vec<Owner> = sources
         .iter()
         .enumerate()
         .map(|(n, &s)| {
@@ -78,42 +78,55 @@ fn fixes(reference: &Reference<'_>, sources: &[SourceId], subject: &Subject<'_>)
                     && matches!(r.meaning, Meaning::Column(x, _) if x == s)
             });
             let misfit = mend::misfit(subject, partner, s, name);
-            let doubt = (n + misfit) as isize - (4 * asked + uses.count().min(3) * 3) as isize;
-            (doubt - evidence(reference, s, name, subject), s)
+            let doubt = misfit as isize - (4 * asked + uses.count().min(3) * 3) as isize;
+            Owner { doubt: doubt - evidence(reference, s, name, subject), position: n as isize, source: s }
         })
         .collect();
     if all_equal {
         // Equal, except that an outer join may leave the joined side empty.
-        ranked = sources.iter().map(|&s| (isize::from(facts.sources[s].join == JoinKind::Outer), s)).collect();
+        let is_outer = |s: SourceId| isize::from(facts.sources[s].join == JoinKind::Outer);
+        ranked = sources.iter().map(|&s| Owner { doubt: is_outer(s), position: 0, source: s }).collect();
     }
-    ranked.sort_by_key(|(doubt, _)| *doubt);
-    ranked.dedup_by_key(|(_, s)| *s);
+    ranked.sort_by_key(Owner::rank);
+    ranked.dedup_by_key(|owner| owner.source);
     // Of two uses of one table only their places differ, which says nothing.
     let table = |s: SourceId| facts.sources[s].table();
     let tied = match ranked.as_slice() {
-        [(best, a), (next, b), ..] => {
-            let same = table(*a).zip(table(*b)).is_some_and(|(a, b)| std::ptr::eq(a, b));
-            same && next - best < 2
+        [best, next, ..] => {
+            let same = table(best.source).zip(table(next.source)).is_some_and(|(a, b)| std::ptr::eq(a, b));
+            same && next.rank() - best.rank() < 2
         }
         _ => false,
     };
     let likely = if tied { Applicability::Suggested } else { Applicability::Likely };
     let span = subject.query.span(reference.place);
-    let ways = ranked.into_iter().filter_map(|(_, s)| {
-        let names = facts.sources[s].column_names();
+    let best = ranked.first().map(|owner| owner.doubt);
+    let ways = ranked.into_iter().enumerate().filter_map(|(n, Owner { doubt, source, .. })| {
+        let names = facts.sources[source].column_names();
         let written = names.iter().find(|c| c.eq_ignore_ascii_case(name))?;
-        let text = mend::qualified(subject, s, written)?;
-        let called = facts.sources[s].called();
-        Some(if all_equal {
-            mend::replace(
-                span,
-                text,
-                Applicability::Safe,
-                format!("the join makes `{name}` equal in all of them, so `{called}` is as good as any"),
-            )
-        } else {
-            mend::replace(span, text, likely, format!("`{called}` is the likeliest owner of `{name}`"))
-        })
+        let text = mend::qualified(subject, source, written)?;
+        let called = facts.sources[source].called();
+        if all_equal {
+            let why = format!("the join makes `{name}` equal in all of them, so `{called}` is as good as any");
+            return Some(mend::replace(span, text, Applicability::Safe, why));
+        }
+        let why = format!("`{called}` is the likeliest owner of `{name}`");
+        Some(Fix { tied: n > 0 && best == Some(doubt), ..mend::replace(span, text, likely, why) })
     });
     ways.collect()
+}
+
+/// A source that has the ambiguous column.
+struct Owner {
+    /// What speaks against it; lower is better.
+    doubt: isize,
+    /// Where it is in FROM: decides between owners of equal doubt, and is no evidence.
+    position: isize,
+    source: SourceId,
+}
+
+impl Owner {
+    fn rank(&self) -> isize {
+        self.doubt + self.position
+    }
 }

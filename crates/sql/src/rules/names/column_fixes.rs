@@ -6,7 +6,7 @@ use crate::near::{is_nearly, is_slip, likeness};
 use crate::rules::Subject;
 use crate::rules::names::kinship::{evidence, is_bound_otherwise, is_itself};
 use crate::rules::names::owner::{Owned, owner_in};
-use crate::rules::names::{by_value, named_query, self_join, table_fixes};
+use crate::rules::names::{by_value, date_columns, named_query, self_join, table_fixes};
 use crate::scope::{Item, Meaning, Reference, SourceId, place};
 
 /// More than this many ways are no help.
@@ -41,6 +41,7 @@ pub(super) fn for_column(reference: &Reference<'_>, owner: Option<SourceId>, sub
     table_fixes::missing_from(reference, subject, &mut ways);
     table_fixes::unjoined_tables(reference, None, subject, &mut ways);
     table_fixes::other_table(reference, owner, subject, &mut ways);
+    date_columns::suggest(reference, owner, subject, &mut ways);
     ranked(ways)
 }
 
@@ -257,7 +258,7 @@ fn foreign_keys(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Su
 
 /// The name is replaced wherever the block uses it: left alone, a use that a query around it can also answer would quietly
 /// mean something else.
-fn everywhere(
+pub(super) fn everywhere(
     reference: &Reference<'_>,
     source: SourceId,
     text: &str,

@@ -145,6 +145,7 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
     let known_by_name = ways.first().is_some_and(|way| way.doubt <= 1);
     let clear = clear && (known_by_name || between.is_empty());
     let dialect = subject.context.dialect;
+    let doubts: Vec<usize> = ways.iter().map(|way| way.doubt).collect();
     let ways = ways.into_iter().take(4).enumerate().map(|(n, way)| {
         let right = dialect.quoted(&way.table.name);
         let mut edits = vec![Edit { span: subject.query.span(table.place), text: right.clone() }];
@@ -163,7 +164,8 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
             Evidence::SameName | Evidence::Spelling(_) if clear && n == 0 => Applicability::Safe,
             _ => Applicability::Likely,
         };
-        Fix { edits, applicability, why: way.evidence.reason(name, &way.table.name), tied: false }
+        let tied = n > 0 && doubts[n] == doubts[n - 1];
+        Fix { edits, applicability, why: way.evidence.reason(name, &way.table.name), tied }
     });
     if known_by_name { ways.chain(between).collect() } else { between.iter().cloned().chain(ways).collect() }
 }
