@@ -651,8 +651,8 @@ export interface components {
             examples?: string[];
             /** @description The example that it was answered from, without a model. */
             remembered?: string | null;
-            /** @description What a person can choose from. */
-            choices?: string[];
+            /** @description What a person has to choose; only with the status `ask_user`. */
+            clarification?: components["schemas"]["Clarification"] | null;
             /** @description The rows come from plain SELECTs that were analysed here. */
             fallback: boolean;
             /** @description What can be computed where the question came from, since no query answered it. */
@@ -667,7 +667,7 @@ export interface components {
         /** @description How a question ended. */
         Status: "answered" | "drafted" | "gave_up" | "ask_user" | "chat" | "failed" | "abstained" | "refused";
         /** @description Why a run ended. */
-        Stop: "answered" | "not_run" | "talked" | "attempts_spent" | "same_sql" | "same_error" | "not_retryable" | "correction_off" | "policy_spent" | "tokens_spent" | "cost_spent" | "time_spent" | "model_failed" | "database_failed" | "cancelled" | "bad_question" | "missing_subject" | "write_request";
+        Stop: "answered" | "talked" | "attempts_spent" | "same_sql" | "same_error" | "not_retryable" | "correction_off" | "policy_spent" | "tokens_spent" | "cost_spent" | "time_spent" | "model_failed" | "database_failed" | "cancelled" | "bad_question" | "ambiguous";
         /** @description Names of the columns and the rows, as far as the limits allowed. */
         Rows: {
             /** @description Names of the columns, in order; two may be the same. */
@@ -774,6 +774,24 @@ export interface components {
              * @description How long it took.
              */
             duration_ms: number;
+        };
+        /** @description A question back to the person who asked: several readings lead to different rows. */
+        Clarification: {
+            /** @description The question in plain words: "Which date: orders.ordered_on or orders.shipped_on?". */
+            question: string;
+            /** @description Two to four options, the most likely first. */
+            options: components["schemas"]["Choice"][];
+        };
+        /** @description One option of a clarifying question. */
+        Choice: {
+            /** @description What tells it from the other options, such as `orders.shipped_on`. */
+            label: string;
+            /** @description The query of this reading. Send it back as `choice`, with the same question, to go on; it is reviewed again. */
+            sql: string;
+            /** @description What speaks for it. */
+            why: string;
+            /** @description The first rows that the query returns, at most 3; `truncated` says that there are more. */
+            preview: components["schemas"]["Rows"];
         };
         /** @description A program over plain rows, for whoever asked to run where it can do no harm. It was written by a model and has not been run. */
         Program: {
@@ -1566,9 +1584,22 @@ export interface components {
              * @default false
              */
             summary: boolean;
+            /**
+             * @description What happens where the question has several readings that lead to different rows; as configured, if left out.
+             * @default null
+             */
+            clarify: components["schemas"]["Clarify"] | null;
+            /**
+             * @description The query of the option that a person chose, from `clarification.options[].sql` of an answer to the same question. It is
+             *     reviewed like every other query, and run instead of a draft of the model.
+             * @default null
+             */
+            choice: string | null;
             /** @description Where a last analysis runs, once no query could be found. */
             analysis?: components["schemas"]["Analysing"];
         };
+        /** @description What happens where a question has several readings that lead to different rows. */
+        Clarify: "ask" | "assume" | "off";
         /** @description Where the analysis of plain rows runs. */
         Analysing: "here" | "browser";
         /** @description A query that failed, or may fail. */

@@ -120,7 +120,6 @@ export const strings = {
     answered: "How it was answered",
     tried: "What was tried",
     choose: "Which one do you mean?",
-    use: (choice: string) => `Use ${choice}.`,
     gaveUp: "No query worked",
     gaveUpMore: "Put the question in other words, or edit the query by hand. Every attempt is shown below.",
     whyEmpty: "Why nothing was found",

@@ -4,6 +4,7 @@ use querymend::{Answer, Status, Stop};
 use querymend_sql::diff::diff;
 use querymend_sql::{Dialect, Rows};
 
+use crate::clarify;
 use crate::commands::check::pretty;
 use crate::failure::{Exit, Failure};
 use crate::out::{Out, counted};
@@ -39,7 +40,8 @@ pub fn write(answer: &Answer, format: table::Format, dialect: &Dialect, out: &mu
         Status::Answered => about(answer, dialect, cut, out),
         Status::Chat => out.line(&printable(answer.text.as_deref().unwrap_or("…")))?,
         Status::Drafted => drafted(answer, out)?,
-        Status::GaveUp | Status::AskUser | Status::Failed | Status::Abstained | Status::Refused => trouble(answer, out),
+        Status::AskUser => ask_back(answer, out),
+        Status::GaveUp | Status::Failed | Status::Abstained | Status::Refused => trouble(answer, out),
     }
     out.flush()?;
     Ok(exit(answer))
@@ -107,6 +109,14 @@ fn mended(answer: &Answer, sql: &str, dialect: &Dialect) -> Option<String> {
     Some(line).filter(|line| !line.is_empty())
 }
 
+/// Writes a question back, and how it is answered.
+fn ask_back(answer: &Answer, out: &Out) {
+    if let Some(clarification) = &answer.clarification {
+        clarify::write(clarification, out);
+        out.note("hint: --assume takes the first; or ask again and name the one that you mean");
+    }
+}
+
 /// Why there is no answer, and what can be done.
 fn trouble(answer: &Answer, out: &Out) {
     let (message, hint) = match &answer.problem {
@@ -119,12 +129,6 @@ fn trouble(answer: &Answer, out: &Out) {
     };
     if let Some(sql) = &answer.sql {
         out.note(&format!("best attempt: {}", printable(sql)));
-    }
-    if answer.status == Status::Abstained && !answer.choices.is_empty() {
-        out.note(&format!("closest tables: {}", one_line(&answer.choices.join(", "))));
-    } else if !answer.choices.is_empty() {
-        out.say("which of these is meant?");
-        answer.choices.iter().for_each(|choice| out.say(&format!("  {}", one_line(choice))));
     }
     out.error(&Failure { hint, ..Failure::new(what) });
 }

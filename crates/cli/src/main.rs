@@ -3,6 +3,7 @@
 mod against;
 mod answer;
 mod chosen;
+mod clarify;
 mod commands;
 mod failure;
 mod given;

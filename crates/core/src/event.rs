@@ -8,7 +8,9 @@ use querymend_sql::{Applied, EngineError, ErrorType, Extracted, Finding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::answer::{Answer, Attempt, Confidence, Correction, Cost, Metadata, Plain, Program, Status, Stop};
+pub use self::answer::{
+    Answer, Attempt, Choice, Clarification, Confidence, Correction, Cost, Metadata, Plain, Program, Status, Stop,
+};
 pub use self::problem::{Problem, ProblemCode};
 
 /// What is being done just now.

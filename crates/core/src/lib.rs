@@ -54,11 +54,11 @@ mod trouble;
 
 pub use confidence::ConfidenceFeatures;
 pub use config::Config;
-pub use event::{Answer, Attempt, Confidence, Event, Problem, ProblemCode, Stage, Status, Stop};
+pub use event::{Answer, Attempt, Choice, Clarification, Confidence, Event, Problem, ProblemCode, Stage, Status, Stop};
 pub use id::fresh as trace_id;
 pub use memory::Memory;
 pub use querymend::{Cancel, Querymend};
-pub use run::Ask;
+pub use run::{Ask, Clarify};
 pub use session::{Conversation, Session, Turn};
 pub use telemetry::log;
 pub use traces::Traces;

@@ -18,7 +18,7 @@ use crate::known::Known;
 use crate::memory::{self, Memory};
 use crate::prompts;
 use crate::records::ErrorRecords;
-use crate::run::{Ask, Hindrance, Run, Settings};
+use crate::run::{Ask, Clarify, Hindrance, Run, Settings};
 use crate::session::{Conversation, Session};
 use crate::trouble::model_trouble;
 
@@ -172,7 +172,7 @@ impl Querymend {
 
     /// Answers one question, and tells what happens on the way.
     pub async fn ask_with(&self, ask: Ask, tell: &mut (dyn FnMut(&Event) + Send), cancel: &Cancel) -> Answer {
-        let settings = self.settings(ask.trace_id.clone());
+        let settings = self.settings(ask.trace_id.clone(), ask.clarify);
         tell(&Event::Started {
             trace_id: settings.trace_id.clone(),
             question: prompts::clipped(&ask.question, 10_000).to_string(),
@@ -218,7 +218,7 @@ impl Querymend {
         }
     }
 
-    fn settings(&self, trace_id: Option<String>) -> Settings {
+    fn settings(&self, trace_id: Option<String>, clarify: Option<Clarify>) -> Settings {
         let correction = &self.config.self_correction;
         Settings {
             trace_id: trace_id.unwrap_or_else(id::fresh),
@@ -230,7 +230,7 @@ impl Querymend {
             preflight: correction.preflight_validation,
             offline: self.engine.is_offline(),
             fallback: correction.fallback && !self.engine.is_offline(),
-            ask_user: correction.ask_user,
+            clarify: clarify.unwrap_or(Clarify::from_setting(correction.ask_user, false)),
             variant: prompts::variant(&self.config.prompt).unwrap_or(&prompts::VARIANTS[0]),
             temperature: self.config.temperature,
             more: self.config.candidates.unwrap_or(self.model.limits().candidates).saturating_sub(1),

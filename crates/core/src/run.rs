@@ -9,6 +9,7 @@
 //!                                              (or Complete → Done: a program that whoever asks runs over them)
 //! ```
 
+mod clarify;
 mod finish;
 mod hand_over;
 mod recall;
@@ -16,6 +17,7 @@ mod settle;
 mod steps;
 mod weigh;
 
+pub use clarify::Clarify;
 pub(crate) use steps::is_empty;
 
 use std::collections::HashSet;
@@ -31,7 +33,7 @@ use querymend_sql::{
 };
 
 use crate::context::Tables;
-use crate::event::{Answer, Attempt, Correction, Cost, Event, Problem, Program, Stop};
+use crate::event::{Answer, Attempt, Confidence, Correction, Cost, Event, Problem, Program, Stop};
 use crate::guard::Budget;
 use crate::memory::Recalled;
 use crate::prompts::Variant;
@@ -53,6 +55,10 @@ pub struct Ask {
     pub fresh: bool,
     /// Whoever asks computes for themselves: once the attempts are spent, they are handed a program and the queries whose rows it needs.
     pub hand_over: bool,
+    /// What happens where the question has several readings; as configured, if nothing is given.
+    pub clarify: Option<Clarify>,
+    /// The query of the reading that a person chose: it is reviewed and run instead of a draft of the model.
+    pub choice: Option<String>,
     /// By which the run is found again; a new name, if none is given.
     pub trace_id: Option<String>,
     /// What servers that are asked on the way are told about the trace that this belongs to (W3C `traceparent`).
@@ -80,8 +86,8 @@ pub struct Settings {
     pub offline: bool,
     /// Once the attempts are spent, plain rows are fetched and analysed here.
     pub fallback: bool,
-    /// A person may be asked to choose.
-    pub ask_user: bool,
+    /// What happens where a question has several readings that lead to different rows.
+    pub clarify: Clarify,
     /// How the first question is worded.
     pub variant: &'static Variant,
     /// How freely the model chooses words.
@@ -236,6 +242,10 @@ pub struct Run {
     current: Current,
     /// The drafts that are being weighed.
     candidates: Vec<weigh::Candidate>,
+    /// The readings that are being compared.
+    comparison: Option<clarify::Comparison>,
+    /// The readings of what could not be repaired were compared.
+    compared_unrepaired: bool,
     /// Rows that were good enough if nothing better comes.
     kept: Option<(Current, Rows)>,
     corrections: Vec<Correction>,
@@ -271,6 +281,8 @@ struct Current {
     shape: Shape,
     /// What the critic made of it, where it was asked about the very text that is sent.
     found: Option<Arc<Review>>,
+    /// What was assumed, where other readings lead to other rows, and the highest confidence that leaves.
+    assumed: Option<(Confidence, String)>,
     /// It was already mended after the database refused it.
     mended_after_refusal: bool,
     /// What the database said, while it is being mended.
@@ -314,6 +326,8 @@ impl Run {
             drafted: String::new(),
             current: Current::default(),
             candidates: Vec::new(),
+            comparison: None,
+            compared_unrepaired: false,
             kept: None,
             corrections: Vec::new(),
             correction_began: None,

@@ -164,7 +164,8 @@ impl<'q> Session<'q> {
                 code: attempt.fixes.first().map_or(String::new(), |f| f.code.to_string()),
                 confidence: Confidence::Low,
             });
-            let suggestions = answer.choices.clone();
+            let options = answer.clarification.iter().flat_map(|clarification| &clarification.options);
+            let suggestions = options.map(|choice| choice.label.clone()).collect();
             let error_type = attempt.error_type.unwrap_or(ErrorType::Unknown);
             let analysis = Analysis { error_type, summary: message.clone(), suggestions };
             let (sql, message) = (attempt.sql.clone(), message.clone());

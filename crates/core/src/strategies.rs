@@ -1,7 +1,6 @@
 //! Ways to ask a model again, one file each, tried in order: the first that fits is taken.
 
 mod aggregation;
-mod ask_user;
 mod engine_advice;
 mod explain_findings;
 mod join;
@@ -16,8 +15,6 @@ use querymend_sql::{Dialect, ErrorType, Finding, Severity, Stated};
 
 use crate::event::Feedback;
 use crate::retry::RetryStrategy;
-
-pub use ask_user::choices;
 
 /// What is wrong with an attempt.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
-import { type Answer, api, type Emptiness } from "../api";
+import { type Answer, api, type Emptiness, type Rows } from "../api";
 import { lazy } from "../lazy";
 import { ResultView } from "../result";
+import { shownText } from "../result/text";
 import { strings } from "../strings";
 import { Verdict } from "../teach/verdict";
 import { TroubleNotice } from "../trouble";
@@ -30,18 +31,7 @@ function Ending({ turn, answer }: { turn: Turn; answer: Answer }) {
     case "chat":
       return <p class="chat-text">{answer.text}</p>;
     case "ask_user":
-      return (
-        <div class="stack">
-          <p class="in-words">{answer.text || words.choose}</p>
-          <div class="row">
-            {(answer.choices ?? []).map((choice) => (
-              <button key={choice} type="button" class="chip breaks" onClick={() => void ask(turn.question, { evidence: words.use(choice) })}>
-                {choice}
-              </button>
-            ))}
-          </div>
-        </div>
-      );
+      return <Clarify turn={turn} answer={answer} />;
     case "gave_up":
       if (answer.analysis) return <Analysis plan={answer.analysis} database={turn.database} question={turn.question} />;
       return (
@@ -53,6 +43,50 @@ function Ending({ turn, answer }: { turn: Turn; answer: Answer }) {
     case "failed":
       return <TroubleNotice told={toldIn(answer, words.gaveUp)} retry={retry} />;
   }
+}
+
+/** A question back: each option with its first rows. */
+function Clarify({ turn, answer }: { turn: Turn; answer: Answer }) {
+  const choose = (choice: string) => void ask(turn.question, { choice, ...(turn.evidence && { evidence: turn.evidence }) });
+  return (
+    <div class="stack">
+      <p class="in-words">{answer.clarification?.question ?? words.choose}</p>
+      {(answer.clarification?.options ?? []).map(({ label, sql, why, preview }) => (
+        <section key={sql} class="notice stack small">
+          <button type="button" class="chip breaks" title={why} onClick={() => choose(sql)}>
+            {label}
+          </button>
+          <Preview rows={preview} />
+        </section>
+      ))}
+    </div>
+  );
+}
+
+/** The first rows of an option, plainly. */
+function Preview({ rows }: { rows: Rows }) {
+  return (
+    <table>
+      <thead>
+        <tr>
+          {rows.columns.map((name, at) => (
+            <th key={at}>{name}</th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.rows.map((row, at) => (
+          <tr key={at}>
+            {row.map((cell, place) => (
+              <td key={place} class="breaks">
+                {shownText(cell)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
 }
 
 function toldIn({ problem, text }: Answer, title: string) {

@@ -39,7 +39,10 @@ function newTurn(question: string, of: string, state: Turn["state"]): Turn {
 }
 
 /** Asks a question in the conversation that is open, or begins one with it. */
-export async function ask(question: string, { evidence, fresh = false }: { evidence?: string; fresh?: boolean } = {}): Promise<void> {
+export async function ask(
+  question: string,
+  { evidence, fresh = false, choice }: { evidence?: string; fresh?: boolean; choice?: string } = {},
+): Promise<void> {
   const text = question.trim();
   if (!text || running.value) return;
   const of = database.value;
@@ -56,7 +59,8 @@ export async function ask(question: string, { evidence, fresh = false }: { evide
   };
   const put = async (session: string | null) => {
     const about = { question: text, database: of, ...(evidence && { evidence }), ...(fresh && { fresh }), analysis: "browser" as const };
-    await api.ask({ ...about, ...(session && { session_id: session }) }, events.push, mine.signal);
+    const reading = choice ? { choice } : { clarify: "ask" as const };
+    await api.ask({ ...about, ...reading, ...(session && { session_id: session }) }, events.push, mine.signal);
   };
   try {
     const session = await sessionOf(of);

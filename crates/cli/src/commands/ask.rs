@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use querymend::guard::Breakers;
-use querymend::{Ask, Cancel, Querymend, Status, Stop};
+use querymend::{Answer, Ask, Cancel, Event, Querymend, Status, Stop};
 use querymend_memory::ExampleStore;
+use tokio::runtime::Runtime;
 
 pub use self::lines::Lines;
 use crate::chosen::Unnamed;
@@ -16,7 +17,7 @@ use crate::out::Out;
 use crate::remember::{self, Remembering};
 use crate::setup::{Asking, Database, runtime, tell_idle};
 use crate::watch::Watch;
-use crate::{answer, chosen, input, interrupt, state, story, table};
+use crate::{answer, chosen, clarify, input, interrupt, state, story, table};
 
 /// Ask a question in plain words and print the rows that answer it
 #[derive(Debug, Args)]
@@ -28,7 +29,8 @@ use crate::{answer, chosen, input, interrupt, state, story, table};
   querymend ask --schema tables.sql 'How many orders are there?'
   querymend ask --batch questions.jsonl --root data --out answers.jsonl
 
-Rows go to stdout, everything else to stderr. What was mended on the way is told in one line; --explain tells all of it.
+Rows go to stdout, everything else to stderr. Where a question has several readings that lead to different rows, it is asked
+which is meant if stdin is a terminal; else the most likely one is taken, and that is said. What was mended on the way is told in one line; --explain tells all of it.
 If no model is named, the first that is found is asked, and that is said: one whose key is set (OPENAI_API_KEY and the like), one
 that a server on this machine serves, one that was pulled (`querymend model`); else the default one is offered.
 With --schema FILE and no database the SQL is drafted, checked against the file and printed, but not run.
@@ -59,6 +61,9 @@ pub struct AskQuestion {
     /// Print the rows without a sentence before them
     #[arg(long, conflicts_with = "summary")]
     pub no_summary: bool,
+    /// Take the most likely reading of an ambiguous question and say so, instead of asking which is meant
+    #[arg(long, conflicts_with = "batch")]
+    pub assume: bool,
     /// How rows are written; json is the whole answer with all attempts
     #[arg(long, value_enum, default_value_t = table::Format::Table, conflicts_with = "batch")]
     pub format: table::Format,
@@ -89,29 +94,35 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
     if let Some(memory) = memory {
         querymend = querymend.with_memory(memory);
     }
-    let cancel = Cancel::new();
-    let mut watch = Watch::new(out);
-    let mut hear = |event: &_| watch.hear(event);
-    let asked = Ask { question, evidence: ask.evidence.clone(), fresh: ask.remembering.fresh, ..Ask::default() };
-    let answered = interrupt::guarded(&runtime, &cancel, async {
-        let mut answer = querymend.ask_with(asked, &mut hear, &cancel).await;
-        let mut unsaid = None;
-        if ask.summary && answer.status == Status::Answered {
-            match querymend.summarise(&answer, &cancel).await {
-                Ok(text) => answer.text = text.or(answer.text),
-                Err(problem) => unsaid = Some(problem.message),
+    let is_interactive = clarify::is_interactive();
+    let mut asked = Ask {
+        question,
+        evidence: ask.evidence.clone(),
+        fresh: ask.remembering.fresh,
+        clarify: Some(clarify::mode(ask.assume, &config, is_interactive)),
+        ..Ask::default()
+    };
+    let (mut answer, unsaid, events) = loop {
+        let (answered, events) = answered(&querymend, asked.clone(), ask.summary, &runtime, out);
+        let Some((answer, unsaid)) = answered else {
+            out.say("stopped");
+            runtime.shutdown_background();
+            return Ok(Exit::Interrupted);
+        };
+        state::keep(&config, &answer.trace_id, &events, out);
+        let Some(clarification) = answer.clarification.as_ref().filter(|_| is_interactive) else {
+            break (answer, unsaid, events);
+        };
+        match clarify::prompt(clarification, out) {
+            Some(sql) => asked.choice = Some(sql),
+            None => {
+                out.note("hint: --assume takes the first; or ask again and name the one that you mean");
+                return Ok(Exit::Refused);
             }
         }
-        (answer, unsaid)
-    });
-    let events = watch.end();
+    };
     // What does not let itself be stopped must not keep the program.
     runtime.shutdown_background();
-    let Some((mut answer, unsaid)) = answered else {
-        out.say("stopped");
-        return Ok(Exit::Interrupted);
-    };
-    state::keep(&config, &answer.trace_id, &events, out);
     if ask.explain {
         out.say(&story::tell(&story::kept(&events)));
         out.say("");
@@ -132,6 +143,31 @@ pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
         out.note(&format!("note: `querymend trace {}` shows every attempt", answer.trace_id));
     }
     Ok(exit)
+}
+
+/// Answers one question; no answer if it was stopped. What happened on the way stands beside it.
+fn answered(
+    querymend: &Querymend,
+    asked: Ask,
+    summary: bool,
+    runtime: &Runtime,
+    out: &Out,
+) -> (Option<(Answer, Option<String>)>, Vec<Event>) {
+    let cancel = Cancel::new();
+    let mut watch = Watch::new(out);
+    let mut hear = |event: &_| watch.hear(event);
+    let answered = interrupt::guarded(runtime, &cancel, async {
+        let mut answer = querymend.ask_with(asked, &mut hear, &cancel).await;
+        let mut unsaid = None;
+        if summary && answer.status == Status::Answered {
+            match querymend.summarise(&answer, &cancel).await {
+                Ok(text) => answer.text = text,
+                Err(problem) => unsaid = Some(problem.message),
+            }
+        }
+        (answer, unsaid)
+    });
+    (answered, watch.end())
 }
 
 /// One database with the model, as every question of a batch asks it. Each database has a breaker of its own, and the model

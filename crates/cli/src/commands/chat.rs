@@ -6,7 +6,7 @@ mod lines;
 use std::sync::Arc;
 
 use clap::Args;
-use querymend::{Ask, Cancel, Config, Event, Memory, Querymend, Session, Status};
+use querymend::{Ask, Cancel, Clarification, Clarify, Config, Event, Memory, Querymend, Session, Status};
 use querymend_sql::{Dialect, Schema};
 use tokio::runtime::Runtime;
 
@@ -18,7 +18,7 @@ use crate::out::Out;
 use crate::remember::Remembering;
 use crate::setup::{Asking, Database, runtime, tell_idle};
 use crate::watch::Watch;
-use crate::{answer, chosen, interrupt, state, story, table};
+use crate::{answer, chosen, clarify, interrupt, state, story, table};
 
 /// What `/help` says.
 const HELP: &str = "\
@@ -32,6 +32,7 @@ Ask in plain words. A question sees the ones before it; `reset` begins anew.
   /reset           forget what was said (also: reset)
   /help            this text
   /quit            leave (also: quit, exit, Ctrl-D)
+Where a question has several readings, the options have numbers: type one, or nothing for the first.
 Ctrl-C stops a question. A line that ends with \\ goes on in the next one.";
 
 /// The words that begin a command.
@@ -59,6 +60,9 @@ pub struct Chat {
     pub unnamed: Unnamed,
     #[command(flatten)]
     pub remembering: Remembering,
+    /// Take the most likely reading of an ambiguous question and say so, instead of asking which is meant
+    #[arg(long)]
+    pub assume: bool,
     /// How rows are written; json is the whole answer with all attempts
     #[arg(long, value_enum, default_value_t = table::Format::Table)]
     pub format: table::Format,
@@ -102,6 +106,8 @@ pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
         no_summary: chat.no_summary,
         events: Vec::new(),
         saved: Vec::new(),
+        clarify: clarify::mode(chat.assume, &config, lines.interactive()),
+        pending: None,
     };
     let mut worst = Exit::Done;
     let exit = loop {
@@ -131,8 +137,10 @@ pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
             break worst;
         }
     };
+    // Nobody said which reading is meant, so the question was not answered.
+    let is_open = talk.pending.is_some() && exit == Exit::Done && !lines.interactive();
     runtime.shutdown_background();
-    Ok(exit)
+    Ok(if is_open { Exit::Refused } else { exit })
 }
 
 fn worse(a: Exit, b: Exit) -> Exit {
@@ -159,11 +167,29 @@ struct Talk<'t> {
     events: Vec<Event>,
     /// Questions that were saved in this chat.
     saved: Vec<String>,
+    clarify: Clarify,
+    /// A question that has several readings, until the next line says which is meant.
+    pending: Option<(String, Clarification)>,
 }
 
 impl Talk<'_> {
     /// Takes a line. Nothing comes back where it ends the conversation.
     fn hear(&mut self, line: &str, out: &mut Out) -> Result<Option<Exit>, Failure> {
+        if let Some((question, clarification)) = self.pending.take_if(|_| !line.starts_with('/')) {
+            match clarify::picked(line, &clarification) {
+                Some(at) => {
+                    let choice = clarification.options[at].sql.clone();
+                    return self.ask(&question, Some(choice), out).map(Some);
+                }
+                None if line.parse::<i64>().is_ok() => {
+                    let message = clarify::out_of_range(&clarification);
+                    self.pending = Some((question, clarification));
+                    return Err(Failure::new(message));
+                }
+                // Anything else is the next question.
+                None => {}
+            }
+        }
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match (word, rest.trim()) {
             ("", _) => {}
@@ -196,22 +222,18 @@ impl Talk<'_> {
                 return Err(Failure::new(format!("there is no command `{}`", crate::render::one_line(command)))
                     .hint("/help lists those that there are"));
             }
-            _ => return self.ask(line, out).map(Some),
+            _ => return self.ask(line, None, out).map(Some),
         }
         Ok(Some(Exit::Done))
     }
 
-    fn ask(&mut self, question: &str, out: &mut Out) -> Result<Exit, Failure> {
+    fn ask(&mut self, question: &str, choice: Option<String>, out: &mut Out) -> Result<Exit, Failure> {
         let cancel = Cancel::new();
         let mut watch = Watch::new(out);
         let mut hear = |event: &Event| watch.hear(event);
-        let (session, fresh) = (&mut self.session, self.fresh);
-        let work = async {
-            session
-                .ask_with(Ask { question: question.to_string(), fresh, ..Ask::default() }, &mut hear, &cancel)
-                .await
-                .clone()
-        };
+        let (session, fresh, clarify) = (&mut self.session, self.fresh, Some(self.clarify));
+        let ask = Ask { question: question.to_string(), fresh, clarify, choice, ..Ask::default() };
+        let work = async { session.ask_with(ask, &mut hear, &cancel).await.clone() };
         let answered = interrupt::guarded(self.runtime, &cancel, work);
         let events = watch.end();
         let Some(mut answer) = answered else {
@@ -223,6 +245,13 @@ impl Talk<'_> {
         if self.no_summary && answer.status == Status::Answered {
             answer.text = None;
         }
+        if let (Some(clarification), true) = (&answer.clarification, self.format != table::Format::Json) {
+            clarify::write(clarification, out);
+            out.note("type its number, or nothing for the first; anything else is the next question");
+            self.pending = Some((answer.question.clone(), clarification.clone()));
+            return Ok(Exit::Done);
+        }
+        self.pending = answer.clarification.clone().map(|clarification| (answer.question.clone(), clarification));
         answer::write(&answer, self.format, self.dialect, out)
     }
 

@@ -257,3 +257,32 @@ fn schema_file_instead_of_a_database_drafts_sql() {
         assert!(ended.stderr.contains("hint: "), "{arguments:?}: {}", ended.stderr);
     }
 }
+
+#[test]
+fn ambiguous_questions_are_assumed_or_asked_back() {
+    let place = Place::with_demo();
+    let ambiguous = ["SELECT name FROM customers, products"];
+    let assumed = "assumed customers.name; it could also be products.name";
+    for (yaml, more, code, words) in [
+        ("", &[][..], 0, assumed),
+        ("", &["--assume"], 0, assumed),
+        ("self_correction: {ask_user: true}\n", &["--assume"], 0, assumed),
+        ("self_correction: {ask_user: true}\n", &[], 1, "Which name: customers.name or products.name?"),
+        ("self_correction: {ask_user: true}\n", &[], 1, "hint: --assume takes the first"),
+    ] {
+        place.file("querymend.yaml", yaml);
+        let server = Server::saying(&ambiguous);
+        let ended = ask(&place, &server, "List all the names", more);
+        assert_eq!(ended.code, code, "{}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+    // Nothing proves which date is meant.
+    for (more, code) in [(&["--assume"][..], 0), (&[], 1)] {
+        place.file("querymend.yaml", "self_correction: {max_attempts: 1, fallback: false}\n");
+        let server = Server::saying(&["SELECT date FROM orders"]);
+        let ended = ask(&place, &server, "List all the dates", more);
+        assert_eq!(ended.code, code, "{}", ended.stderr);
+        let words = "confidence: low: assumed orders.ordered_on; it could also be orders.shipped_on";
+        assert_eq!(ended.stderr.contains(words), code == 0, "{}", ended.stderr);
+    }
+}

@@ -112,3 +112,26 @@ fn ctrl_c_ends_a_piped_chat_with_all_its_questions() {
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("stopped\n"));
     assert_eq!(output.status.code(), Some(130));
 }
+
+#[test]
+fn ambiguous_questions_are_answered_by_number() {
+    let place = Place::with_demo();
+    for (yaml, lines, code, expected) in [
+        ("self_correction: {ask_user: true}\n", "List all the names\n2\n/sql\n", 0, "SELECT products.name"),
+        ("self_correction: {ask_user: true}\n", "List all the names\n\n/sql\n", 0, "SELECT customers.name"),
+        ("self_correction: {ask_user: true}\n", "List all the names\n7\n1\n/sql\n", 2, "SELECT customers.name"),
+        ("self_correction: {ask_user: true}\n", "List all the names\n", 1, ""),
+        // A pipe is nobody to be asked.
+        ("", "List all the names\n/sql\n", 0, "SELECT customers.name"),
+    ] {
+        let server = Server::saying(&["SELECT name FROM customers, products"]);
+        place.file("querymend.yaml", &format!("memory: {{enabled: false}}\n{yaml}"));
+        let ended = chat(&place, &server, lines);
+        assert_eq!(ended.code, code, "{lines:?}: {}", ended.stderr);
+        assert!(ended.stdout.contains(expected), "{lines:?}: {}", ended.stdout);
+        let asked = ended.stderr.contains("Which name: customers.name or products.name?\n  1  customers.name");
+        assert_eq!(asked, !yaml.is_empty(), "{}", ended.stderr);
+        assert_eq!(ended.stderr.contains("type a number from 1 to 2"), lines.contains('7'), "{}", ended.stderr);
+        assert_eq!(server.heard().len(), 1, "the choice needs no model");
+    }
+}

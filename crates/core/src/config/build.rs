@@ -55,7 +55,7 @@ impl Config {
 
     /// Whether a person is asked.
     pub fn with_ask_user(mut self, ask: bool) -> Self {
-        self.self_correction.ask_user = ask;
+        self.self_correction.ask_user = Some(ask);
         self
     }
 

@@ -25,14 +25,15 @@ pub struct SelfCorrection {
     pub preflight_validation: bool,
     /// When the attempts are spent, plain rows are fetched and looked at here.
     pub fallback: bool,
-    /// A person is asked where a question can be read in several ways.
-    pub ask_user: bool,
+    /// Whether a person is asked where a question has several readings that lead to different rows. Absent: `chat` on a
+    /// terminal, `ask` on a terminal, the page and MCP clients with elicitation ask, nothing else does.
+    pub ask_user: Option<bool>,
 }
 
 impl Default for SelfCorrection {
     fn default() -> Self {
         let max_attempts = Budget::default().max_attempts;
-        Self { enabled: true, max_attempts, preflight_validation: true, fallback: true, ask_user: false }
+        Self { enabled: true, max_attempts, preflight_validation: true, fallback: true, ask_user: None }
     }
 }
 

@@ -43,7 +43,7 @@ pub enum Status {
     Drafted,
     /// Without: every way was tried.
     GaveUp,
-    /// A person has to choose.
+    /// A person has to choose between readings: see `clarification`.
     AskUser,
     /// It was no question about the data, and was answered in words.
     Chat,
@@ -95,6 +95,8 @@ pub enum Stop {
     MissingSubject,
     /// The message asks to change data.
     WriteRequest,
+    /// The question has several readings that lead to different rows.
+    Ambiguous,
 }
 
 /// How sure an answer is, from checks and not from the model's opinion.
@@ -192,6 +194,28 @@ pub struct Plain {
     pub sql: String,
 }
 
+/// A question back to the person who asked: several readings lead to different rows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Clarification {
+    /// The question in plain words: "Which date: orders.ordered_on or orders.shipped_on?".
+    pub question: String,
+    /// Two to four options, the most likely first.
+    pub options: Vec<Choice>,
+}
+
+/// One option of a clarifying question.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Choice {
+    /// What tells it from the other options, such as `orders.shipped_on`.
+    pub label: String,
+    /// The query of this reading. Send it back as `choice`, with the same question, to go on; it is reviewed again.
+    pub sql: String,
+    /// What speaks for it.
+    pub why: String,
+    /// The first rows that the query returns, at most 3; `truncated` says that there are more.
+    pub preview: Rows,
+}
+
 /// How a question ended, with everything that led there.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
@@ -236,9 +260,9 @@ pub struct Answer {
     /// The example that it was answered from, without a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remembered: Option<String>,
-    /// What a person can choose from.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub choices: Vec<String>,
+    /// What a person has to choose; only with the status `ask_user`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clarification: Option<Clarification>,
     /// The rows come from plain SELECTs that were analysed here.
     pub fallback: bool,
     /// What can be computed where the question came from, since no query answered it.

@@ -3,12 +3,12 @@
 use querymend_sql::coverage::MissingSubject;
 use querymend_sql::{Applicability, ErrorType, Rows, Rule, Stated, Without, inspect, review, without_each};
 
+use super::clarify::CHOICE;
 use super::steps::{SAME_QUERY, is_empty};
 use super::{Hindrance, Run, Step};
 use crate::chart::Chart;
 use crate::confidence::ConfidenceFeatures;
 use crate::event::{Answer, Attempt, Confidence, Event, Metadata, Problem, ProblemCode, Stage, Status, Stop};
-use crate::strategies;
 use crate::summary;
 
 impl Run {
@@ -116,12 +116,13 @@ impl Run {
 
     /// Abstains: the database lacks the subject of the question.
     pub(super) fn abstain(&mut self, missing: MissingSubject) {
-        let problem = Problem::new(ProblemCode::SubjectMissing, missing.message()).hint(format!(
-            "ask about something that the database has, or say where its {} are with evidence",
-            missing.subject
-        ));
-        let choices = missing.closest;
-        let answer = Answer { choices, problem: Some(problem), ..self.blank(Status::Abstained, Stop::MissingSubject) };
+        let close = match missing.closest.as_slice() {
+            [] => "what the database has".to_string(),
+            tables => format!("one of the closest tables ({})", tables.join(", ")),
+        };
+        let hint = format!("ask about {close}, or say where its {} are with evidence", missing.subject);
+        let problem = Problem::new(ProblemCode::SubjectMissing, missing.message()).hint(hint);
+        let answer = Answer { problem: Some(problem), ..self.blank(Status::Abstained, Stop::MissingSubject) };
         self.finish(answer);
     }
 
@@ -144,7 +145,6 @@ impl Run {
             return self.finish(answer);
         }
         let last = self.troubles.last();
-        let choices = last.filter(|_| self.settings.ask_user).map(strategies::choices).unwrap_or_default();
         // What is said is said of the query that is shown.
         let shown = if stop == Stop::NotRetryable { self.attempts.last() } else { self.best() };
         let held_back = shown.is_some_and(|a| a.held_back);
@@ -180,12 +180,10 @@ impl Run {
             }
             _ => "ask in other words, or name the tables and columns that you mean",
         };
-        let status = if choices.is_empty() { Status::GaveUp } else { Status::AskUser };
         let answer = Answer {
             sql: shown.map(as_sent),
-            choices,
             problem: Some(Problem { code, message, hint: Some(hint.into()), retry_after_s: None }),
-            ..self.blank(status, stop)
+            ..self.blank(Status::GaveUp, stop)
         };
         self.finish(answer);
     }
@@ -204,7 +202,7 @@ impl Run {
         reached.or(self.attempts.iter().rev().find(is_query))
     }
 
-    fn blank(&self, status: Status, stop: Stop) -> Answer {
+    pub(super) fn blank(&self, status: Status, stop: Stop) -> Answer {
         Answer {
             status,
             stop,
@@ -224,7 +222,7 @@ impl Run {
             // Where no model was asked, none was shown anything.
             examples: if self.remembered.is_some() { Vec::new() } else { self.examples.clone() },
             remembered: self.remembered.clone().filter(|_| status == Status::Answered),
-            choices: Vec::new(),
+            clarification: None,
             fallback: self.fell_back.is_some() && status == Status::Answered,
             analysis: self.analysis.clone().filter(|analysis| !analysis.code.is_empty()),
             problem: None,
@@ -245,7 +243,7 @@ impl Run {
         }
     }
 
-    fn finish(&mut self, answer: Answer) {
+    pub(super) fn finish(&mut self, answer: Answer) {
         let stage = match answer.status {
             Status::Answered | Status::Drafted | Status::Chat => Stage::Completed,
             Status::AskUser => Stage::HumanInTheLoop,
@@ -267,6 +265,10 @@ impl Run {
         if self.fell_back.is_some() {
             doubts.push((Confidence::Low, "the rows were fetched plainly and analysed here".into()));
         }
+        if self.ask.choice.is_some() && self.strategy == CHOICE {
+            doubts.push((Confidence::High, "the reading was chosen by the person who asked".into()));
+        }
+        doubts.extend(self.current.assumed.clone());
         for fix in &self.current.fixes {
             let level = if fix.applicability == Applicability::Safe { Confidence::High } else { Confidence::Medium };
             doubts.push((level, format!("mended: {}", fix.why)));

@@ -7,6 +7,7 @@ use querymend_sql::{
     diff, is_wrapping, review,
 };
 
+use super::clarify::Resume;
 use super::steps::LONGEST_TEXT;
 use super::{Hindrance, Purpose, Run, Step};
 use crate::context::Weights;
@@ -167,11 +168,13 @@ impl Run {
         if let Some(stop) = self.settings.budget.spent(&self.cost, self.now) {
             return self.give_up(stop);
         }
-        self.ask_again(&trouble, policy);
+        if !self.compare_unrepaired(|| Resume::Retry(Box::new(trouble.clone()), policy)) {
+            self.ask_again(&trouble, policy);
+        }
     }
 
     /// Asks the model again, in the first way that fits. Only now the counter moves.
-    fn ask_again(&mut self, trouble: &Trouble, policy: RetryStrategy) {
+    pub(super) fn ask_again(&mut self, trouble: &Trouble, policy: RetryStrategy) {
         let (attempt, of) = (self.attempt + 1, self.settings.budget.max_attempts);
         let view = View { schema: &self.schema, dialect: self.dialect, shown: &self.shown, attempt, of, policy };
         let strategy = strategies::choose(trouble, &view);
@@ -216,6 +219,13 @@ impl Run {
 
     /// The attempts are over. Plain rows may still give an answer, once.
     pub(super) fn spent(&mut self, stop: Stop) {
+        if !self.compare_unrepaired(|| Resume::GiveUp(stop)) {
+            self.fall_back(stop);
+        }
+    }
+
+    /// Fetches plain rows, if that was not tried yet.
+    pub(super) fn fall_back(&mut self, stop: Stop) {
         let worth = matches!(stop, Stop::AttemptsSpent | Stop::SameSql | Stop::SameError | Stop::PolicySpent);
         let affordable = self.settings.budget.spent(&self.cost, self.now).is_none();
         if self.kept.is_some() || !worth || !self.settings.fallback || self.fell_back.is_some() || !affordable {

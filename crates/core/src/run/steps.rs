@@ -9,6 +9,7 @@ use querymend_sql::{
     Severity, Stated, Status as Mending, Verdict, classify, dialect, is_wrapping, review,
 };
 
+use super::clarify::CHOICE;
 use super::{Current, Draft, Gathered, Hindrance, LONGEST_QUESTION, Purpose, Run, Step};
 use crate::context::Tables;
 use crate::event::{Attempt, Event, Problem, ProblemCode, Stage, Stop};
@@ -55,6 +56,13 @@ impl Run {
         };
         self.schema = Arc::clone(known.schema());
         self.stage(Stage::PatternSelection);
+        if let Some(sql) = self.ask.choice.clone() {
+            self.tables = known;
+            self.fitting = self.fitting(&recalled);
+            self.pose();
+            self.strategy = CHOICE;
+            return self.settle(sql);
+        }
         match intent::classify(&self.ask.question, &self.schema) {
             Intent::Data => {}
             Intent::Chat => {
@@ -268,10 +276,9 @@ impl Run {
         };
         match self.usable(&repair) {
             Some((query, found)) => {
-                if !repair.applied.iter().all(|fix| is_wrapping(fix.code)) {
-                    self.note_mended(&repair);
+                if !self.compare_repair(&repair, &query) {
+                    self.send_repaired(&repair, query, found);
                 }
-                self.send(query, found);
             }
             None => {
                 let trouble = match self.current.refusal.take() {
@@ -289,8 +296,15 @@ impl Run {
         }
     }
 
+    pub(super) fn send_repaired(&mut self, repair: &Repair, query: Approved, found: Review) {
+        if !repair.applied.iter().all(|fix| is_wrapping(fix.code)) {
+            self.note_mended(repair);
+        }
+        self.send(query, found);
+    }
+
     /// The query that a repair came to, if it may be sent and was not sent before.
-    fn usable(&mut self, repair: &Repair) -> Option<(Approved, Review)> {
+    pub(super) fn usable(&mut self, repair: &Repair) -> Option<(Approved, Review)> {
         let refused = self.current.refusal.is_some();
         let unchanged_will_do = match repair.status {
             Mending::Mended => !refused,

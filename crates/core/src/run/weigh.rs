@@ -12,6 +12,8 @@ use crate::prompts;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Candidate {
     text: String,
+    /// The query, out of its wrapping.
+    sql: String,
     identity: String,
     votes: usize,
 }
@@ -35,7 +37,7 @@ impl Run {
             match candidates.iter_mut().find(|candidate| candidate.identity == identity) {
                 Some(same) => same.votes += 1,
                 None => {
-                    candidates.push(Candidate { text, identity, votes: 1 });
+                    candidates.push(Candidate { text, sql: query.sql().to_string(), identity, votes: 1 });
                     queries.push(query);
                 }
             }
@@ -55,6 +57,9 @@ impl Run {
     }
 
     pub(super) fn weighed(&mut self, result: Result<Vec<Result<Rows, Hindrance>>, Hindrance>) {
+        if let Some(comparison) = self.comparison.take() {
+            return self.compared(comparison, result);
+        }
         let candidates = std::mem::take(&mut self.candidates);
         self.counts.database += candidates.len() as u32;
         let given = match result {
@@ -87,6 +92,16 @@ impl Run {
                 self.seen.insert(candidate.identity.clone());
             }
         }
+        let all: usize = candidates.iter().map(|candidate| candidate.votes).sum();
+        if agree * 2 <= all {
+            let drafts = candidates.iter().zip(&given).map(|(candidate, rows)| {
+                let why = format!("{} of {all} drafts", candidate.votes);
+                (candidate.sql.as_str(), why, candidate.votes, rows)
+            });
+            if let Some(clarification) = self.disagreement(drafts.collect()) {
+                return self.ask_back(clarification);
+            }
+        }
         let outcome = given.into_iter().nth(chosen);
         let text = candidates.into_iter().nth(chosen).map(|candidate| candidate.text).unwrap_or_default();
         self.settle(text);
@@ -99,7 +114,7 @@ impl Run {
 }
 
 /// What rows come to, whatever their order: the same for answers that say the same.
-fn key(rows: &Rows) -> Vec<String> {
+pub(super) fn key(rows: &Rows) -> Vec<String> {
     let cell = |cell: &Cell| match cell {
         // 2 and 2.0 are one figure.
         Cell::Integer(number) => format!("{:.6}", *number as f64),

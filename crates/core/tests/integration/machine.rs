@@ -15,19 +15,20 @@ use querymend::memory::Recalled;
 use querymend::prompts::VARIANTS;
 use querymend::retry::{RetryPolicy, RetryRule, RetryStrategy};
 use querymend::run::{Draft, Gathered, Hindrance, Outcome, Run, Settings, Step};
-use querymend::{Answer, Ask, Event, Problem, ProblemCode, Status, Stop};
+use querymend::{Answer, Ask, Clarify, Event, Problem, ProblemCode, Status, Stop};
 use querymend_memory::{Example, Found};
 use querymend_sql::dialect::SQLITE;
 use querymend_sql::{
-    Applicability, Applied, Cell, Context, EngineError, ErrorType, Policy, Repair, Request, Rows, Schema, Stated,
-    Status as Mending, Verdict, classify, diff, repair, review,
+    Applicability, Applied, Cell, Context, EngineError, ErrorType, MAX_READINGS, Policy, Repair, Request, Rows, Schema,
+    Stated, Status as Mending, Verdict, classify, diff, repair, review,
 };
 use querymend_testing::is_full;
 
 const DDL: &str = "CREATE TABLE customers (customer_id INTEGER PRIMARY KEY, name TEXT, city TEXT);
     CREATE TABLE products (product_id INTEGER PRIMARY KEY, name TEXT, category TEXT, price REAL);
     CREATE TABLE orders (order_id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers (customer_id), status TEXT);
-    CREATE TABLE reviews (review_id INTEGER PRIMARY KEY, product_id INTEGER REFERENCES products (product_id), stars INTEGER);";
+    CREATE TABLE reviews (review_id INTEGER PRIMARY KEY, product_id INTEGER REFERENCES products (product_id), stars INTEGER);
+    CREATE TABLE visits (visit_id INTEGER PRIMARY KEY, began_on DATE, ended_on DATE);";
 
 /// What models write, the harmless first, since a failing run shrinks towards the beginning.
 const DRAFTS: &[&str] = &[
@@ -49,6 +50,9 @@ const DRAFTS: &[&str] = &[
     "{\"corrected_sql\": \"SELECT stars, product_id FROM reviews\", \"correction_applied\": \"x\"}",
     "SELECT name FROM products WHERE name = 'O'Brien'",
     "SELECT TOP 3 name FROM products",
+    // Several readings.
+    "SELECT name FROM customers, products",
+    "SELECT date FROM visits",
     // Hopeless.
     "SELECT flurb FROM products",
     "SELECT blorp FROM products",
@@ -140,7 +144,7 @@ struct World {
     correction: bool,
     preflight: bool,
     fallback: bool,
-    ask_user: bool,
+    clarify: Clarify,
     denied: bool,
     /// Whoever asks computes for themselves.
     hand_over: bool,
@@ -214,13 +218,14 @@ fn world() -> impl Strategy<Value = World> {
     );
     let remembered = || prop_oneof![2 => Just(None), 1 => select(DRAFTS).prop_map(Some)];
     let mostly = || prop_oneof![4 => Just(true), 1 => Just(false)];
-    let flags = (mostly(), mostly(), mostly(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let clarify = select(&[Clarify::Ask, Clarify::Assume, Clarify::Off][..]);
+    let flags = (mostly(), mostly(), mostly(), clarify, any::<bool>(), any::<bool>(), any::<bool>());
     let more = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(select(DRAFTS), 1..4)];
     let remembers = (remembered(), remembered(), more);
     (fates, bounds, flags, remembers).prop_map(|(fates, bounds, flags, remembers)| {
         let (question, gathers, says, mends, runs, looks, absent, fetches) = fates;
         let (step_ms, max_attempts, max_tokens, max_time_ms, rules) = bounds;
-        let (correction, preflight, fallback, ask_user, denied, strays, hand_over) = flags;
+        let (correction, preflight, fallback, clarify, denied, strays, hand_over) = flags;
         World {
             question,
             gathers,
@@ -240,7 +245,7 @@ fn world() -> impl Strategy<Value = World> {
             correction,
             preflight,
             fallback,
-            ask_user,
+            clarify,
             denied,
             hand_over,
             strays,
@@ -282,7 +287,7 @@ impl World {
             preflight: self.preflight,
             offline: false,
             fallback: self.fallback,
-            ask_user: self.ask_user,
+            clarify: self.clarify,
             variant: &VARIANTS[0],
             temperature: 0.0,
             schema_bytes: 10_000,
@@ -391,7 +396,7 @@ fn play(world: &World) -> Result<Log, TestCaseError> {
                 Outcome::Mended(mend(&settings.policy, text, error.as_ref(), pick(&world.mends, mended - 1)))
             }
             Step::Weigh(queries) => {
-                prop_assert!(queries.len() > 1 && queries.len() <= 1 + world.more.len());
+                prop_assert!(queries.len() > 1 && queries.len() <= (1 + world.more.len()).max(MAX_READINGS));
                 let mut outcomes = Vec::new();
                 let mut stopped = None;
                 for query in queries {
@@ -485,7 +490,7 @@ fn plain() -> World {
         correction: true,
         preflight: true,
         fallback: true,
-        ask_user: false,
+        clarify: Clarify::Off,
         denied: false,
         hand_over: false,
         strays: false,
@@ -670,7 +675,8 @@ fn check(world: &World, log: &Log) -> Result<(), TestCaseError> {
             harmless(&table.sql, &world.settings().policy)?;
         }
     }
-    prop_assert_eq!(answer.problem.is_some(), !matches!(answer.status, Status::Answered | Status::Chat));
+    prop_assert_eq!(answer.problem.is_some(), matches!(answer.status, Status::GaveUp | Status::Failed));
+    prop_assert_eq!(answer.clarification.is_some(), answer.status == Status::AskUser);
     prop_assert_eq!(answer.status == Status::Answered, answer.stop == Stop::Answered);
     if answer.status == Status::Answered {
         let sql = answer.sql.as_deref().unwrap_or_default();
@@ -681,7 +687,8 @@ fn check(world: &World, log: &Log) -> Result<(), TestCaseError> {
     let ran = outcomes.contains_key("rows");
     prop_assert!(!ran || matches!(answer.stop, Stop::Answered | Stop::Cancelled), "{:?}", answer.stop);
     if answer.status == Status::AskUser {
-        prop_assert!(answer.choices.len() > 1 && world.ask_user);
+        let options = answer.clarification.as_ref().map_or(0, |clarification| clarification.options.len());
+        prop_assert!((2..=MAX_READINGS).contains(&options) && world.clarify == Clarify::Ask);
     }
     Ok(())
 }
@@ -701,7 +708,7 @@ proptest! {
 }
 
 /// Every reason to stop but the price, which these models have none of.
-const STOPS: [Stop; 14] = [
+const STOPS: [Stop; 15] = [
     Stop::Answered,
     Stop::Talked,
     Stop::AttemptsSpent,
@@ -716,6 +723,7 @@ const STOPS: [Stop; 14] = [
     Stop::DatabaseFailed,
     Stop::Cancelled,
     Stop::BadQuestion,
+    Stop::Ambiguous,
 ];
 
 /// Chance is wide enough: all of [`STOPS`] come up within so many runs. Unless all of them are to be played, it ends when all have.

@@ -38,7 +38,7 @@ pub(crate) fn answered(sql: &str) -> Answer {
         warnings: vec![],
         attempts: vec![attempt(1, sql, None)],
         corrections: vec![],
-        choices: vec![],
+        clarification: None,
         fallback: false,
         analysis: None,
         problem: None,

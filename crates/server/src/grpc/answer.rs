@@ -2,7 +2,7 @@
 
 use querymend::chart::Chart;
 use querymend::event::{Correction, Cost, Metadata};
-use querymend::{Answer, Attempt, Confidence, Event, Problem, Stage, Status as Ending};
+use querymend::{Answer, Attempt, Choice, Clarification, Confidence, Event, Problem, Stage, Status as Ending};
 
 use super::proto;
 use super::proto::ask_event::Event as Told;
@@ -65,12 +65,29 @@ impl From<Answer> for proto::Answer {
             corrections: answer.corrections.into_iter().map(Into::into).collect(),
             examples: answer.examples,
             remembered: answer.remembered.unwrap_or_default(),
-            choices: answer.choices,
+            choices: labels(answer.clarification.as_ref()),
             fallback: answer.fallback,
             problem: answer.problem.map(Into::into),
             metadata: Some(answer.metadata.into()),
             cost: Some(answer.cost.into()),
+            clarification: answer.clarification.map(Into::into),
         }
+    }
+}
+
+fn labels(clarification: Option<&Clarification>) -> Vec<String> {
+    clarification.iter().flat_map(|c| &c.options).map(|choice| choice.label.clone()).collect()
+}
+
+impl From<Clarification> for proto::Clarification {
+    fn from(clarification: Clarification) -> Self {
+        Self { question: clarification.question, options: clarification.options.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl From<Choice> for proto::Choice {
+    fn from(choice: Choice) -> Self {
+        Self { label: choice.label, sql: choice.sql, why: choice.why, preview: Some(choice.preview.into()) }
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use querymend::{Cancel, Event, Status as Ending};
+use querymend::{Cancel, Clarify, Event, Status as Ending};
 use tonic::Status;
 
 use super::answer::Steps;
 use super::call::given;
-use super::proto::{Answer, AskEvent, AskRequest};
+use super::proto::{self, Answer, AskEvent, AskRequest};
 use super::status::{refused, unanswered};
 use super::stream::{Told, pieces};
 use crate::http::{Caller, Gone, answered};
@@ -17,6 +17,7 @@ use crate::service::{Question, Service};
 const WAITING: usize = 256;
 
 fn question(request: AskRequest) -> Question {
+    let clarify = clarify(request.clarify());
     Question {
         question: request.question,
         database: given(request.database),
@@ -24,7 +25,18 @@ fn question(request: AskRequest) -> Question {
         session_id: given(request.session_id),
         fresh: request.fresh,
         summary: request.summary,
+        clarify,
+        choice: given(request.choice),
         ..Question::default()
+    }
+}
+
+fn clarify(asked: proto::Clarify) -> Option<Clarify> {
+    match asked {
+        proto::Clarify::Unspecified => None,
+        proto::Clarify::Ask => Some(Clarify::Ask),
+        proto::Clarify::Assume => Some(Clarify::Assume),
+        proto::Clarify::Off => Some(Clarify::Off),
     }
 }
 

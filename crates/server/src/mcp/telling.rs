@@ -105,7 +105,8 @@ pub fn answer(answer: Answer, session_id: Option<&str>) -> Told {
         }
     };
     also("text", answer.text.into_iter().collect());
-    also("choice", answer.choices);
+    let options = answer.clarification.iter().flat_map(|clarification| &clarification.options);
+    also("choice", options.map(|choice| format!("{}: {}", choice.label, choice.sql)).collect());
     also("reason", answer.reasons);
     also("mended", answer.fixes.into_iter().map(|fix| fix.why).collect());
     also("warning", answer.warnings.iter().map(|finding| shortened(&finding.message)).collect());

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use querymend::correct::{Correct, Corrected};
 use querymend::direct::{Checked, Emptiness, Grounded, NotRun, Ran};
-use querymend::{Answer, Ask, Cancel, Event, Problem, ProblemCode, Status};
+use querymend::{Answer, Ask, Cancel, Clarify, Event, Problem, ProblemCode, Status};
 use querymend_engine::Limits;
 
 use super::lines::{line, lines_of};
@@ -25,7 +25,8 @@ impl Service {
         tell: &mut (dyn FnMut(&Event) + Send),
         cancel: &Cancel,
     ) -> Result<Answer, Problem> {
-        for (what, text) in [("question", Some(&asked.question)), ("evidence", asked.evidence.as_ref())] {
+        let (evidence, choice) = (asked.evidence.as_ref(), asked.choice.as_ref());
+        for (what, text) in [("question", Some(&asked.question)), ("evidence", evidence), ("choice", choice)] {
             short(what, text.map_or("", String::as_str), LONGEST_QUESTION)?;
         }
         let user = asking.user;
@@ -73,6 +74,11 @@ impl Service {
             question: asked.question.clone(),
             evidence: asked.evidence.clone(),
             fresh: asked.fresh,
+            clarify: asked.clarify.or_else(|| {
+                let setting = desk.querymend.config().self_correction.ask_user;
+                asked.is_interactive.then(|| Clarify::from_setting(setting, true))
+            }),
+            choice: asked.choice.clone(),
             hand_over: asked.analysis == Analysing::Browser,
             trace_id: Some(trace_id.clone()),
             traceparent,

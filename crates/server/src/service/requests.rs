@@ -1,5 +1,6 @@
 //! What can be asked, as all faces read it.
 
+use querymend::Clarify;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,16 @@ pub struct Question {
     /// The model puts the rows into words, which costs one more call. Without it `text` is one sentence that needs no model.
     #[serde(default)]
     pub summary: bool,
+    /// What happens where the question has several readings that lead to different rows; as configured, if left out.
+    #[serde(default)]
+    pub clarify: Option<Clarify>,
+    /// The query of the option that a person chose, from `clarification.options[].sql` of an answer to the same question. It is
+    /// reviewed like every other query, and run instead of a draft of the model.
+    #[serde(default)]
+    pub choice: Option<String>,
+    /// Somebody waits who can be asked: unless the configuration says otherwise, they are.
+    #[serde(skip)]
+    pub is_interactive: bool,
     /// Where a last analysis runs, once no query could be found.
     #[serde(default)]
     pub analysis: Analysing,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use querymend::guard::Breakers;
-use querymend::{Answer, Ask, Cancel, Config, Event, Querymend, Status, Stop, Traces, log};
+use querymend::{Answer, Ask, Cancel, Clarify, Config, Event, Querymend, Status, Stop, Traces, log};
 use querymend_memory::ExampleStore;
 use querymend_model::Model;
 use serde::Deserialize;
@@ -276,7 +276,13 @@ async fn one(desk: Arc<Desk>, request: Request, cancel: Cancel) -> Option<(Statu
     let id = request.id.clone();
     let asked = tokio::spawn(async move {
         let querymend = desk.querymend(request.db.as_deref())?;
-        let ask = Ask { question: request.question, evidence: request.evidence, fresh: desk.fresh, ..Ask::default() };
+        let ask = Ask {
+            question: request.question,
+            evidence: request.evidence,
+            fresh: desk.fresh,
+            clarify: Some(Clarify::Off),
+            ..Ask::default()
+        };
         let mut events: Vec<Event> = Vec::new();
         let keeps = desk.traces.is_some();
         let mut hear = |event: &Event| {

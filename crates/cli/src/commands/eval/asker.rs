@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use querymend::guard::Breakers;
-use querymend::{Answer, Ask, Cancel, Config, Querymend, log};
+use querymend::{Answer, Ask, Cancel, Clarify, Config, Querymend, log};
 use querymend_eval::{Asker, Case};
 use querymend_model::Model;
 
@@ -45,7 +45,12 @@ impl Asker for Loop {
             let querymend = self.querymend(&case.database)?;
             // What is measured must not hang on whether the values were read in time.
             querymend.learned().await;
-            let ask = Ask { question: case.question.clone(), evidence: case.evidence.clone(), ..Ask::default() };
+            let ask = Ask {
+                question: case.question.clone(),
+                evidence: case.evidence.clone(),
+                clarify: Some(Clarify::Off),
+                ..Ask::default()
+            };
             Ok(querymend.ask_with(ask, &mut |event| log(event), &self.cancel).await)
         })
     }

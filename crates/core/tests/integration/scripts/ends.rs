@@ -107,6 +107,8 @@ async fn every_end() -> Vec<(Stop, Told)> {
     let (answer, events) = listen(&querymend, "List all employees", &Cancel::new()).await;
     all.push((Stop::MissingSubject, Told { answer, events, asked: Vec::new() }));
     all.push((Stop::WriteRequest, ask([good], config(), "delete all products").await));
+    let ambiguous = ["SELECT name FROM customers, products"];
+    all.push((Stop::Ambiguous, ask(ambiguous, config().with_ask_user(true), "List all the names").await));
 
     let cancel = Cancel::new();
     cancel.cancel();
@@ -125,8 +127,8 @@ async fn q02_every_reason_to_stop_comes_of_a_script() {
         assert_eq!(answer.stop, *stop, "{answer:?}");
         assert_eq!(answer.metadata.llm_calls as usize, told.asked.len());
         match answer.status {
-            Status::Answered | Status::Drafted | Status::Chat => assert_eq!(answer.problem, None),
-            Status::GaveUp | Status::Failed | Status::AskUser | Status::Abstained | Status::Refused => {
+            Status::Answered | Status::Drafted | Status::Chat | Status::AskUser => assert_eq!(answer.problem, None),
+            Status::GaveUp | Status::Failed | Status::Abstained | Status::Refused => {
                 let problem = told.problem();
                 assert!(!problem.message.is_empty(), "{stop:?}");
                 assert!(problem.hint.is_some() || *stop == Stop::Cancelled, "{stop:?}: {problem:?}");
@@ -140,7 +142,7 @@ async fn q02_every_reason_to_stop_comes_of_a_script() {
         Stop::Answered | Stop::Talked | Stop::AttemptsSpent | Stop::SameSql | Stop::SameError => 5,
         Stop::NotRetryable | Stop::CorrectionOff | Stop::PolicySpent | Stop::TokensSpent | Stop::CostSpent => 5,
         Stop::TimeSpent | Stop::ModelFailed | Stop::DatabaseFailed | Stop::Cancelled | Stop::BadQuestion => 5,
-        Stop::NotRun | Stop::MissingSubject | Stop::WriteRequest => 3,
+        Stop::NotRun | Stop::MissingSubject | Stop::WriteRequest | Stop::Ambiguous => 4,
     };
     assert_eq!(stops.len(), 3 * number(Stop::Answered) + number(Stop::NotRun));
 }
@@ -171,7 +173,7 @@ async fn l10_every_problem_comes_of_a_script_and_maps_to_http_and_grpc() {
         ProblemCode::Internal => (500, "INTERNAL"),
     };
     let wanted = |stop: Stop, told: &Told| match stop {
-        Stop::Answered | Stop::Talked | Stop::NotRun => None,
+        Stop::Answered | Stop::Talked | Stop::NotRun | Stop::Ambiguous => None,
         Stop::AttemptsSpent | Stop::SameSql | Stop::SameError | Stop::PolicySpent => {
             Some(ProblemCode::MaxRetriesExceeded)
         }

@@ -194,25 +194,6 @@ async fn q11_what_the_model_changed_is_told_with_its_snippets() {
 }
 
 #[tokio::test]
-async fn q02_a_person_is_asked_where_a_name_may_mean_several_things() {
-    let config = || Config::default().with_max_attempts(1).with_fallback(false);
-    // The database finds fault with every candidate, so none is taken.
-    let engine = || {
-        Shop::new().hooked(|call| {
-            let ambiguous = matches!(call, super::support::Call::Probe(_));
-            ambiguous.then(|| refusal("ambiguous column name: name"))
-        })
-    };
-    let draft = "SELECT name FROM customers, products";
-    let told = ask_engine(engine(), [draft], config().with_ask_user(true), QUESTION).await;
-    assert_eq!(told.answer.status, Status::AskUser, "{:?}", told.answer);
-    assert!(told.answer.choices.len() > 1, "{:?}", told.answer.choices);
-    assert!(told.answer.choices.iter().all(|c| c.contains("customers") || c.contains("products")));
-    let told = ask_engine(engine(), [draft], config(), QUESTION).await;
-    assert_eq!((told.answer.status, told.answer.choices.len()), (Status::GaveUp, 0), "nobody wants to be asked");
-}
-
-#[tokio::test]
 async fn drafts_are_asked_for_as_json_where_configured() {
     for wanted in [true, false] {
         let config = Config { structured_output: wanted, ..Config::default() };

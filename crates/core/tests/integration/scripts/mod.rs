@@ -5,6 +5,7 @@ mod bad_databases;
 mod bad_models;
 mod bad_questions;
 mod budgets;
+mod clarify;
 mod conversation;
 mod correcting;
 mod ends;

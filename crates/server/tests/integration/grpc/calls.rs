@@ -283,3 +283,19 @@ async fn session_errors_are_listed_and_cleared() {
     client.clear_session_errors(ClearSessionErrorsRequest { session_id }).await.unwrap();
     assert!(client.list_session_errors(list).await.unwrap().into_inner().errors.is_empty());
 }
+
+#[tokio::test]
+async fn ambiguous_questions_are_asked_back_and_go_on() {
+    let server = server(["SELECT name FROM customers, products"], timing::config()).await;
+    let asked = AskRequest { clarify: Clarify::Ask.into(), ..question("List all the names") };
+    let answer = server.client().await.ask(asked.clone()).await.unwrap().into_inner();
+    assert_eq!((answer.status(), answer.stop.as_str()), (AnswerStatus::AskUser, "ambiguous"));
+    assert_eq!(answer.choices, ["customers.name", "products.name"]);
+    let clarification = answer.clarification.unwrap();
+    assert_eq!(clarification.question, "Which name: customers.name or products.name?");
+    let second = &clarification.options[1];
+    assert_eq!(second.preview.as_ref().unwrap().rows.len(), 3);
+    let chosen = AskRequest { choice: second.sql.clone(), ..asked };
+    let answer = server.client().await.ask(chosen).await.unwrap().into_inner();
+    assert_eq!((answer.status(), answer.sql.as_str()), (AnswerStatus::Answered, second.sql.as_str()));
+}

@@ -188,3 +188,34 @@ async fn a_question_sent_twice_with_one_key_is_answered_once() {
     assert_eq!(first, second);
     assert_eq!(house.audited().iter().filter(|line| line["action"] == "ask").count(), 1);
 }
+
+#[tokio::test]
+async fn ambiguous_questions_are_asked_back_and_go_on() {
+    let house = house(&["SELECT name FROM customers, products"; 3]).await;
+    let question = "List all the names";
+    let asked = json!({"question": question, "clarify": "ask"});
+    let answer = body(house.post("/v1/ask", asked.clone()).await, 200).await;
+    assert_eq!((&answer["status"], &answer["stop"]), (&json!("ask_user"), &json!("ambiguous")));
+    let clarification = &answer["clarification"];
+    assert_eq!(clarification["question"], "Which name: customers.name or products.name?");
+    let options = clarification["options"].as_array().unwrap();
+    assert_eq!(options.len(), 2);
+    for option in options {
+        assert_eq!(option["preview"]["rows"].as_array().unwrap().len(), 3, "{option}");
+        assert!(option["label"].is_string() && option["why"].is_string());
+    }
+    // The answer goes back with the same question.
+    let choice = json!({"question": question, "choice": options[1]["sql"]});
+    let chosen = body(house.post("/v1/ask", choice).await, 200).await;
+    assert_eq!((&chosen["status"], &chosen["sql"]), (&json!("answered"), &options[1]["sql"]));
+    assert_eq!(chosen["metadata"]["llm_calls"], 0);
+    // The same as events.
+    let request = house.client.post(house.url("/v1/ask")).header("accept", "text/event-stream");
+    let text = request.json(&asked).send().await.unwrap().text().await.unwrap();
+    assert!(text.contains("human_in_the_loop") && text.contains("Which name: customers.name or products.name?"));
+    // Unless somebody wants to be asked, the most likely reading is taken.
+    let answer = body(house.post("/v1/ask", json!({"question": question})).await, 200).await;
+    let reasons = answer["reasons"].to_string();
+    assert!(reasons.contains("assumed customers.name; it could also be products.name"), "{reasons}");
+    body(house.post("/v1/ask", json!({"question": question, "clarify": "perhaps"})).await, 400).await;
+}
