@@ -3,6 +3,7 @@
 
 mod agent;
 mod arguments;
+mod elicitation;
 mod over_http;
 mod progress;
 mod resources;

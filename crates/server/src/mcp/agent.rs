@@ -15,6 +15,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::sync::RwLock;
 
+use super::elicitation;
 use super::progress::Progress;
 use super::resources::{self, RULE, RULES_LIST, SCHEMA};
 use super::telling::Told;
@@ -50,7 +51,8 @@ impl Agent {
         let progress = Progress::of(&context);
         let told = {
             let mut tell = |event: &_| progress.hear(event);
-            let call = Call { service: &self.service, who: &who, cancel: &cancel };
+            let person = Some(&context.peer).filter(|peer| elicitation::is_supported(peer));
+            let call = Call { service: &self.service, who: &who, cancel: &cancel, person };
             let mut work = pin!(call.run(tool, arguments, &mut tell));
             // A client that no longer wants an answer stops what runs for it; what ran is still written down.
             tokio::select! {

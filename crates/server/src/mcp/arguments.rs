@@ -16,6 +16,8 @@ pub struct Ask {
     pub evidence: Option<String>,
     /// "new" begins a conversation; the id that comes back continues it
     pub session_id: Option<String>,
+    /// SQL of the choice that the user made
+    pub choice: Option<String>,
 }
 
 impl Ask {
@@ -26,6 +28,7 @@ impl Ask {
             database: self.database,
             evidence: self.evidence,
             session_id,
+            choice: self.choice,
             ..Question::default()
         }
     }

@@ -1,11 +1,13 @@
 //! The tools: few, and each said in few words, because agents read them all before every question.
 
 use querymend::direct::NotRun;
-use querymend::{Cancel, Event, Problem, ProblemCode};
+use querymend::{Answer, Cancel, Event, Problem, ProblemCode};
+use rmcp::{Peer, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{self, Ask, Check, Explain, Ground, Repair, Run, Show};
+use super::elicitation;
 use super::telling::{self, MOST_TEXT, Told};
 use super::who::Who;
 use crate::service::{QueryText, Service};
@@ -81,6 +83,8 @@ pub struct Call<'c> {
     pub service: &'c Service,
     pub who: &'c Who,
     pub cancel: &'c Cancel,
+    /// The client, if it can ask its user.
+    pub person: Option<&'c Peer<RoleServer>>,
 }
 
 /// Hears what happens on the way.
@@ -110,8 +114,15 @@ impl Call<'_> {
             }
             session => session,
         };
-        let question = asked.question(session.clone());
-        let answer = service.ask(&who.asking(), &question, tell, self.cancel).await;
+        let mut question = asked.question(session.clone());
+        question.is_interactive = self.person.is_some();
+        let mut answer = service.ask(&who.asking(), &question, tell, self.cancel).await;
+        if let (Some(peer), Ok(Answer { clarification: Some(clarification), .. })) = (self.person, &answer) {
+            question.choice = elicitation::choose(peer, clarification, self.cancel).await;
+            if question.choice.is_some() {
+                answer = service.ask(&who.asking(), &question, tell, self.cancel).await;
+            }
+        }
         let answer = answer.map_err(|problem| match (&session, problem.code) {
             (Some(_), ProblemCode::NotFound) => problem.hint("\"new\" as `session_id` begins a conversation"),
             _ => problem,

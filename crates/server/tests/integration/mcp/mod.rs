@@ -18,15 +18,17 @@ use querymend_server::shelf::{Here, Kept};
 use querymend_server::user::{Credentials, Open};
 use querymend_server::{Bounds, Gate, Service, Setup, Stopping, User, mcp, serve_within};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientConfig, ClientRequest, ErrorCode, ProgressNotificationParam,
-    ProtocolVersion, ReadResourceRequestParams, Request, ResourceContents,
+    CallToolRequestParams, CallToolResult, ClientConfig, ClientRequest, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ElicitationCapability, ErrorCode, ProgressNotificationParam, ProtocolVersion,
+    ReadResourceRequestParams, Request, ResourceContents,
 };
 use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt, NotificationContext, PeerRequestOptions, RunningService, ServiceError,
+    ClientLifecycleMode, ClientServiceExt, NotificationContext, PeerRequestOptions, RequestContext, RunningService,
+    ServiceError,
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{ClientHandler, RoleClient, ServiceExt};
+use rmcp::{ClientHandler, ErrorData, RoleClient, ServiceExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -89,11 +91,26 @@ const SILENT: [&str; 0] = [];
 struct Client {
     heard: Arc<Mutex<Vec<(f64, String)>>>,
     tell: Option<mpsc::UnboundedSender<String>>,
+    /// What its user answers to a form, where it can show one.
+    user: Option<fn(&str) -> ElicitResult>,
 }
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
-        ClientConfig::default()
+        let mut info = ClientConfig::default();
+        info.capabilities.elicitation = self.user.map(|_| ElicitationCapability::default());
+        info
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        match (self.user, request) {
+            (Some(user), ElicitRequestParams::FormElicitationParams { message, .. }) => Ok(user(&message)),
+            _ => Ok(ElicitResult::new(ElicitationAction::Decline)),
+        }
     }
 
     async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {

@@ -230,3 +230,50 @@ async fn a_conversation_goes_on() {
     let data = told(&client, "ask", second).await.1;
     assert_eq!((&data["session_id"], &data["metadata"]["turns"]), (&json!(id), &json!(2)));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clarifying_questions_go_to_the_user_of_the_client() {
+    const AMBIGUOUS: &str = "SELECT name FROM customers, products";
+    let asked = json!({ "question": "List all the names" });
+    let answers: [(Option<fn(&str) -> ElicitResult>, &str, &str); 4] = [
+        (
+            Some(|message| {
+                assert!(
+                    message.starts_with("Which name: customers.name or products.name?\ncustomers.name: ["),
+                    "{message}"
+                );
+                ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "choice": "products.name" }))
+            }),
+            "answered",
+            "SELECT products.name FROM customers, products",
+        ),
+        (
+            Some(|_| ElicitResult::new(ElicitationAction::Decline)),
+            "ask_user",
+            "SELECT customers.name FROM customers, products",
+        ),
+        (
+            Some(|_| {
+                ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "choice": "DROP TABLE products" }))
+            }),
+            "ask_user",
+            "SELECT customers.name FROM customers, products",
+        ),
+        // Nobody can be asked: the most likely reading is taken.
+        (None, "answered", "SELECT customers.name FROM customers, products"),
+    ];
+    for (user, status, sql) in answers {
+        let shop = open_shop([AMBIGUOUS]);
+        let client = over_pipe(&shop, Client { user, ..Client::default() }).await;
+        let (text, data) = told(&client, "ask", asked.clone()).await;
+        assert_eq!((&data["status"], &data["sql"]), (&json!(status), &json!(sql)), "{text}");
+        if status == "ask_user" {
+            assert!(text.contains("choice: products.name: SELECT products.name FROM customers, products"), "{text}");
+            let choice = json!({ "question": "List all the names", "choice": "SELECT products.name FROM products" });
+            assert_eq!(told(&client, "ask", choice).await.1["status"], "answered");
+        }
+        if user.is_none() {
+            assert!(text.contains("assumed customers.name; it could also be products.name"), "{text}");
+        }
+    }
+}
