@@ -125,7 +125,7 @@ fn ambiguous_questions_are_answered_by_number() {
         ("", "List all the names\n/sql\n", 0, "SELECT customers.name"),
     ] {
         let server = Server::saying(&["SELECT name FROM customers, products"]);
-        place.file("querymend.yaml", &format!("memory: {{enabled: false}}\n{yaml}"));
+        place.file("querymend.yaml", format!("memory: {{enabled: false}}\n{yaml}"));
         let ended = chat(&place, &server, lines);
         assert_eq!(ended.code, code, "{lines:?}: {}", ended.stderr);
         assert!(ended.stdout.contains(expected), "{lines:?}: {}", ended.stdout);

@@ -86,13 +86,16 @@ fn open_shop<L: Into<Line>>(says: impl IntoIterator<Item = L>) -> Shop {
 
 const SILENT: [&str; 0] = [];
 
+/// Fills in a form with this message.
+type Fill = fn(&str) -> ElicitResult;
+
 /// A client that keeps what it is told about progress.
 #[derive(Clone, Default)]
 struct Client {
     heard: Arc<Mutex<Vec<(f64, String)>>>,
     tell: Option<mpsc::UnboundedSender<String>>,
     /// What its user answers to a form, where it can show one.
-    user: Option<fn(&str) -> ElicitResult>,
+    user: Option<Fill>,
 }
 
 impl ClientHandler for Client {

@@ -235,7 +235,7 @@ async fn a_conversation_goes_on() {
 async fn clarifying_questions_go_to_the_user_of_the_client() {
     const AMBIGUOUS: &str = "SELECT name FROM customers, products";
     let asked = json!({ "question": "List all the names" });
-    let answers: [(Option<fn(&str) -> ElicitResult>, &str, &str); 4] = [
+    let answers: [(Option<Fill>, &str, &str); 4] = [
         (
             Some(|message| {
                 assert!(
