@@ -667,7 +667,7 @@ export interface components {
         /** @description How a question ended. */
         Status: "answered" | "drafted" | "gave_up" | "ask_user" | "chat" | "failed" | "abstained" | "refused";
         /** @description Why a run ended. */
-        Stop: "answered" | "talked" | "attempts_spent" | "same_sql" | "same_error" | "not_retryable" | "correction_off" | "policy_spent" | "tokens_spent" | "cost_spent" | "time_spent" | "model_failed" | "database_failed" | "cancelled" | "bad_question" | "ambiguous";
+        Stop: "answered" | "not_run" | "talked" | "attempts_spent" | "same_sql" | "same_error" | "not_retryable" | "correction_off" | "policy_spent" | "tokens_spent" | "cost_spent" | "time_spent" | "model_failed" | "database_failed" | "cancelled" | "bad_question" | "missing_subject" | "write_request" | "ambiguous";
         /** @description Names of the columns and the rows, as far as the limits allowed. */
         Rows: {
             /** @description Names of the columns, in order; two may be the same. */

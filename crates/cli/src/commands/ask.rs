@@ -161,7 +161,7 @@ fn answered(
         let mut unsaid = None;
         if summary && answer.status == Status::Answered {
             match querymend.summarise(&answer, &cancel).await {
-                Ok(text) => answer.text = text,
+                Ok(text) => answer.text = text.or(answer.text),
                 Err(problem) => unsaid = Some(problem.message),
             }
         }

@@ -21,7 +21,7 @@ async fn q11_l05_a_column_is_mended_without_the_model_and_the_snippets_are_told(
     assert_eq!(changes.iter().map(ToString::to_string).collect::<Vec<_>>(), ["'id' → 'product_id'"]);
     assert_eq!(applied.iter().map(|a| a.code).collect::<Vec<_>>(), ["unknown-column"]);
     // Q14: the answer is no failure, and says what was done.
-    assert_eq!((told.answer.status, told.answer.confidence), (Status::Answered, Confidence::Medium));
+    assert_eq!((told.answer.status, told.answer.confidence), (Status::Answered, Confidence::High));
     assert_eq!(told.answer.reasons, ["mended: `product_id` is the column of `products` nearest to `id`"]);
     assert_eq!(told.answer.attempts[0].error, None);
     let correction = &told.answer.corrections[0];
