@@ -9,10 +9,10 @@ import { oneOfEachKind, test } from "./suite.mjs";
 const literal = (text) => `'${text.replaceAll("'", "''")}'`;
 const name = (text) => `"${text.replaceAll('"', '""')}"`;
 const inCells = "Show me the hostile cells";
-const inNames = "Show me the hostile names";
+const inNames = "Show me the cells under hostile names";
 const inTalk = "Talk to me";
 const inDrafts = "Write something odd";
-const inMended = "Mend something odd";
+const inMended = "Show me the odd cells";
 const inChart = "Draw the hostile names";
 const perName = 12;
 // Every payload is in a cell, in the model's words and in a rule. Those below are gone through one by one.

@@ -390,7 +390,7 @@ export const strings = {
       ]
         .filter(Boolean)
         .join(" · "),
-    statuses: { answered: "answered", gave_up: "gave up", ask_user: "asked back", chat: "in words", failed: "failed", abstained: "abstained", refused: "refused" },
+    statuses: { answered: "answered", drafted: "drafted", gave_up: "gave up", ask_user: "asked back", chat: "in words", failed: "failed", abstained: "abstained", refused: "refused" },
     events: {
       started: "started",
       stage: "stage",

@@ -40,7 +40,11 @@ function Ending({ turn, answer }: { turn: Turn; answer: Answer }) {
           <p class="small quiet">{words.gaveUpMore}</p>
         </div>
       );
+    case "drafted":
+      return <pre class="breaks">{answer.sql}</pre>;
     case "failed":
+    case "abstained":
+    case "refused":
       return <TroubleNotice told={toldIn(answer, words.gaveUp)} retry={retry} />;
   }
 }

@@ -5,7 +5,7 @@ import { strings } from "../strings";
 import type { Past } from "./requests";
 
 const words = strings.operations;
-const tones: Record<string, string> = { answered: "good", chat: "good", ask_user: "warn", gave_up: "bad", failed: "bad" };
+const tones: Record<string, string> = { answered: "good", chat: "good", ask_user: "warn", gave_up: "bad", failed: "bad", abstained: "warn", refused: "warn", drafted: "good" };
 
 /** The last questions of everyone, and every step of one of them. */
 export function Traces({ past, trouble, loading }: { past: Past[]; trouble: string; loading: boolean }) {
