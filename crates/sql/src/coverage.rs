@@ -24,6 +24,31 @@ const MAX_CLOSEST: usize = 3;
 /// Endings of keys that are written without a sign before them.
 const KEY_ENDINGS: &[&str] = &["id", "no", "num", "code", "key", "name"];
 
+/// Capitalized words that a query writes as a number.
+const DATE_WORDS: &[&str] = &[
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "christmas",
+    "eve",
+];
+
 /// Fewest and most initials that make up an acronym.
 const MIN_ACRONYM: usize = 3;
 const MAX_ACRONYM: usize = 5;
@@ -110,7 +135,10 @@ pub fn unknown_proper_names(question: &str, definitions: &[&str], schema: &Schem
     let words = question_words(question);
     let begins = |at: usize| at == 0 || matches!(words[at - 1].lower.as_str(), "." | "?" | "!" | ":" | "\"" | "'");
     // Words in capitals are acronyms or SQL, which definitions like to quote.
-    let is_title = |word: &QuestionWord| word.is_capitalized() && word.text.contains(char::is_lowercase);
+    let is_title = |word: &QuestionWord| {
+        let is_date = DATE_WORDS.contains(&word.lower.as_str());
+        word.is_capitalized() && word.text.contains(char::is_lowercase) && !is_date
+    };
     let is_name = |at: usize| is_title(&words[at]) && words[at].lower.len() > 2 && !begins(at);
     let mut names: Vec<Vec<&str>> = Vec::new();
     for (at, word) in words.iter().enumerate() {

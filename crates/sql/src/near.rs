@@ -49,6 +49,13 @@ fn differ_plainly(a: &str, b: &str) -> bool {
     is_short && few != many && (many - few > 2 || first(a) != first(b)) && (is_word(a) || is_word(b))
 }
 
+/// Whether a name has all words of another and more: what is dropped may be what was meant.
+pub(crate) fn drops_words(name: &str, other: &str) -> bool {
+    let (name, other) = (words_of(name), words_of(other));
+    let is_same = |a: &String, b: &String| a == b || plural(a, b) || plural(b, a);
+    name.len() > other.len() && other.iter().all(|b| name.iter().any(|a| is_same(a, b)))
+}
+
 /// Whether a word is another but for one letter that was dropped, doubled, changed or swapped.
 pub(crate) fn is_slip(word: &str, meant: &str) -> bool {
     word != meant && strsim::damerau_levenshtein(word, meant) == 1

@@ -18,6 +18,8 @@ const FEWEST_REVIEWS: usize = 6;
 const MOST_GUESSES: usize = 30;
 /// How many times the database is asked what its rows say about a choice.
 const MOST_LOOKUPS: usize = 16;
+/// Fixes after which a query that runs is not looked into any more.
+const MAX_SILENT_FIXES: usize = 12;
 /// What a value that its column never holds adds to the doubt of a candidate: more than a place or two in the order.
 const ABSENT: usize = 3;
 
@@ -286,8 +288,10 @@ impl<'r> Search<'r> {
 
     /// The first warning whose proofs the database gave, or is still to be asked for.
     fn silent_error(&self, here: &State) -> Option<SilentError> {
-        let applied = |f: &&Finding| !here.applied.iter().any(|a| a.code == f.code);
-        'findings: for finding in here.review.findings.iter().filter(|f| f.repairs_silent_error()).filter(applied) {
+        if here.applied.len() >= MAX_SILENT_FIXES {
+            return None;
+        }
+        'findings: for finding in here.review.findings.iter().filter(|f| f.repairs_silent_error()) {
             let Some(fix) = finding.fixes.first() else { continue };
             let changes_rows =
                 changes_rows(here, fix, &self.request.context).filter(|_| finding.code == "unknown-value");
@@ -465,6 +469,7 @@ fn meaning_doubt(
     match (applicability, code, added) {
         (Applicability::Suggested, ..) => Some("nothing proves the change".into()),
         (Applicability::Likely, ..) if renames => Some("a column was replaced by one of another name".into()),
+        (_, "many-statements", _) => Some("another statement was left out".into()),
         (Applicability::Likely, "ambiguous-column", _) if candidates > 1 => {
             Some("several tables have the column, and one was chosen".into())
         }

@@ -128,9 +128,12 @@ impl<'a> Resolver<'a> {
                 self.negated -= takes_away;
                 self.compare_arity(&left.columns, &right.columns, place);
                 left.blocks.extend(right.blocks);
-                let columns = match (&left.columns, &right.columns) {
-                    (Columns::Open, _) => Columns::Open,
-                    (known, _) => known.clone(),
+                let columns = match (left.columns, op) {
+                    // The other parts of a UNION may hold what the column of the first does not.
+                    (Columns::Listed(outputs), SetOperator::Union) => Columns::Listed(
+                        outputs.iter().map(|output| Output { origin: None, ..output.clone() }).collect(),
+                    ),
+                    (known, _) => known,
                 };
                 Body {
                     columns,

@@ -2,7 +2,7 @@
 
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend::{self, qualified};
-use crate::near::{is_nearly, is_slip, likeness};
+use crate::near::{drops_words, is_nearly, is_slip, likeness};
 use crate::rules::Subject;
 use crate::rules::names::kinship::{evidence, is_bound_otherwise, is_itself};
 use crate::rules::names::owner::{Owned, owner_in};
@@ -213,7 +213,8 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
                     l => 26 - (l * 10.0) as usize - 4 * asked,
                 };
             // Half of the letters are no evidence: something else must speak for the column.
-            let has_evidence = like >= MIN_SPELLING || slip || is_key || backed || asked > 0 || owned == Owned::Here;
+            let is_spelled_alike = like >= MIN_SPELLING && !drops_words(name, column);
+            let has_evidence = is_spelled_alike || slip || is_key || backed || asked > 0 || owned == Owned::Here;
             let applicability = match owned {
                 Owned::Elsewhere | Owned::Otherwise => Applicability::Suggested,
                 _ if !has_evidence => Applicability::Suggested,

@@ -3,7 +3,7 @@
 use crate::dialect::DoubleQuotes;
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
 use crate::mend;
-use crate::near::{is_nearly, is_slip, likeness, nearest, words_of};
+use crate::near::{drops_words, is_nearly, is_slip, likeness, nearest, words_of};
 use crate::rules::names::self_join::pointed_at;
 use crate::rules::names::{junction, junction_inside, meant, named_query};
 use crate::rules::safety::protected_table;
@@ -170,6 +170,9 @@ fn fixes(table: &TableUse<'_>, name: &str, subject: &Subject<'_>, schema: &Schem
     if known_by_name { ways.chain(between).collect() } else { between.iter().cloned().chain(ways).collect() }
 }
 
+/// Least likeness of two names of tables that is evidence.
+const MIN_SPELLING: f64 = 0.8;
+
 /// A table that may have been meant.
 struct Candidate<'s> {
     table: &'s Table,
@@ -201,10 +204,12 @@ enum Evidence {
 
 impl Evidence {
     fn of(name: &str, table: &Table, is_pointed_at: bool, subject: &Subject<'_>) -> Option<Self> {
+        // `deleted_orders` are not the orders: a word that the table's name lacks may be the very point.
+        let is_spelled_alike = !drops_words(name, &table.name);
         match likeness(name, &table.name) {
             l if l >= 0.98 => Some(Self::SameName),
-            l if l >= 0.85 => Some(Self::Spelling(2)),
-            l if l >= 0.75 => Some(Self::Spelling(4)),
+            l if l >= 0.85 && is_spelled_alike => Some(Self::Spelling(2)),
+            l if l >= MIN_SPELLING && is_spelled_alike => Some(Self::Spelling(4)),
             _ if is_pointed_at => Some(Self::ForeignKey),
             // Who uses a table elsewhere in the query knows its name, and would not call it otherwise here.
             _ if mend::asked_for(subject, &table.name) && !is_used(table, subject) => Some(Self::Question),
@@ -240,7 +245,7 @@ impl Evidence {
 /// Whether the table is the only one whose name means the same as the unknown one.
 fn is_synonym(name: &str, table: &Table, subject: &Subject<'_>) -> bool {
     let Some(schema) = subject.context.schema else { return false };
-    let Some(similarity) = schema.similarity() else { return false };
+    let Some(similarity) = schema.similarity().filter(|_| words_of(name).len() == 1) else { return false };
     let is_close = |table: &Table| {
         name_similarity(similarity, &words_of(name).join(" "), &words_of(&table.name).join(" "))
             >= MIN_SYNONYM_SIMILARITY

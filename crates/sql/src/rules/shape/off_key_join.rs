@@ -44,8 +44,12 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// Adds the join by the one declared key between the two tables, if there is exactly one.
+/// Adds the join by the one declared key between the two tables, if there is exactly one and both columns are keys of something
+/// else: a date, a price or a name may well be what the rows are to have in common.
 fn with_key(finding: Finding, one: Place<'_>, other: Place<'_>, subject: &Subject<'_>) -> Finding {
+    if !is_key(one) || !is_key(other) {
+        return finding;
+    }
     let mut keys = [(one, other), (other, one)].into_iter().flat_map(|(from, to)| {
         let between = move |key: &&ForeignKey| {
             key.table.eq_ignore_ascii_case(&to.table.name) && key.columns.len() == 1 && key.references.len() == 1
@@ -53,6 +57,14 @@ fn with_key(finding: Finding, one: Place<'_>, other: Place<'_>, subject: &Subjec
         declared(from.table).filter(between).map(move |key| (from, to, key))
     });
     let (Some((from, to, key)), None) = (keys.next(), keys.next()) else { return finding };
+    // Where the query compares the key as well, in whatever way, it knows of it.
+    let column = |place: Place<'_>, name: &str| {
+        place.table.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name)).map(|index| (place.source, index))
+    };
+    let own = column(from, &key.columns[0]);
+    if subject.facts.operations.iter().any(|o| own.is_some() && (o.left.column == own || o.right.column == own)) {
+        return finding;
+    }
     let sides = (
         mend::qualified(subject, from.source, &key.columns[0]),
         mend::qualified(subject, to.source, &key.references[0]),
@@ -73,6 +85,12 @@ fn with_key(finding: Finding, one: Place<'_>, other: Place<'_>, subject: &Subjec
     let why = format!("`{}.{}` is the declared key of `{}`", from.table.name, key.columns[0], to.table.name);
     let fix = mend::replace(finding.span, format!("{left} = {right}"), Applicability::Safe, why);
     finding.prove(proof, true).mend(fix)
+}
+
+/// Whether a column is the whole primary key of its table, or declared to refer to another.
+fn is_key(place: Place<'_>) -> bool {
+    let is_primary = matches!(place.table.primary_key.as_slice(), [key] if key.eq_ignore_ascii_case(place.column));
+    is_primary || declared(place.table).any(|key| is_of(key, place.column))
 }
 
 /// Columns of two different stored tables that a join or WHERE makes equal.

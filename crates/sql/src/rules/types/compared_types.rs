@@ -92,6 +92,10 @@ fn with_boolean_fix(finding: Finding, column: Value<'_>, literal: &str, subject:
     };
     let stored = column.column.and_then(|(source, index)| subject.facts.sources[source].origin(index));
     let Some((table, stored)) = stored.filter(|_| finding.severity == Severity::Warning) else { return finding };
+    // One letter is a word for a truth value only where the column is declared to hold one.
+    if literal.trim().len() == 1 && column.kind != Type::Boolean {
+        return finding;
+    }
     let dialect = subject.context.dialect;
     let table: Vec<String> = table.full_name().split('.').map(|part| dialect.quoted(part)).collect();
     let (table, name) = (table.join("."), dialect.quoted(&stored.name));
