@@ -183,11 +183,11 @@ impl Proxy {
     pub async fn start(server: SocketAddr) -> Self {
         let (round, _) = watch::channel(0);
         let shared = Arc::new(Shared { server, state: Mutex::default(), round });
-        let socket = bound(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        let address = socket.local_addr().unwrap();
-        let listener = socket.listen(1024).unwrap();
+        let reserved = bound(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = reserved.local_addr().unwrap();
+        let listener = listen(address);
         let (listens, listening) = watch::channel(true);
-        tokio::spawn(accept(listener, address, Arc::clone(&shared), listening));
+        tokio::spawn(accept(listener, reserved, Arc::clone(&shared), listening));
         Self { address, shared, listens }
     }
 
@@ -196,10 +196,7 @@ impl Proxy {
         self.begin(Some(plan));
         if plan.fault == Fault::Refuse {
             self.listens.send(false).unwrap();
-            // The port is let go of on another task.
-            while TcpStream::connect(self.address).await.is_ok() {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
+            self.until_listening(false).await;
         }
     }
 
@@ -207,9 +204,16 @@ impl Proxy {
     pub async fn heal(&self) {
         self.begin(None);
         if !self.listens.send_replace(true) {
-            while TcpStream::connect(self.address).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
+            self.until_listening(true).await;
+        }
+    }
+
+    /// Waits until the task that accepts connections has begun to listen, or has stopped.
+    async fn until_listening(&self, listens: bool) {
+        let begun = Instant::now();
+        while TcpStream::connect(self.address).await.is_ok() != listens {
+            assert!(begun.elapsed() < hang_timeout(), "{} should listen: {listens}", self.address);
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 
@@ -256,7 +260,7 @@ impl Shared {
     }
 }
 
-/// A port that is ours and on which nobody listens: whoever calls is refused.
+/// Binds a port on which nobody listens, so that connections to it are refused.
 fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
@@ -264,9 +268,17 @@ fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
+fn listen(address: SocketAddr) -> TcpListener {
+    bound(address).unwrap().listen(1024).unwrap()
+}
+
+/// Accepts connections while `listening` is true.
+///
+/// `reserved` keeps the port while nobody listens on it: without it the port may go to any other socket, which then either answers in
+/// place of the proxy or keeps the proxy from listening again.
 async fn accept(
     mut listener: TcpListener,
-    address: SocketAddr,
+    reserved: TcpSocket,
     shared: Arc<Shared>,
     mut listening: watch::Receiver<bool>,
 ) {
@@ -287,11 +299,10 @@ async fn accept(
             }
         }
         drop(listener);
-        let socket = bound(address).unwrap();
         if listening.wait_for(|listens| *listens).await.is_err() {
             return;
         }
-        listener = socket.listen(1024).unwrap();
+        listener = listen(reserved.local_addr().unwrap());
     }
 }
 
