@@ -6,6 +6,7 @@ use sqlparser::tokenizer::Token;
 
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity, Span, apply};
 use crate::mend::{keyword, tokens};
+use crate::near::is_slip;
 use crate::query::{Failure, parse};
 use crate::rules::{Rule, Subject};
 
@@ -105,7 +106,9 @@ impl<'s> Broken<'s> {
         }
         let last = words.iter().rposition(|w| w.token != Token::SemiColon)?;
         let first = words.iter().find(|w| w.token != Token::LParen)?;
-        let asks = matches!(keyword(&first.token), Some(Keyword::SELECT | Keyword::WITH));
+        let is_typo = matches!(&first.token, Token::Word(word) if word.quote_style.is_none()
+            && is_slip(&word.value.to_ascii_uppercase(), "SELECT"));
+        let asks = is_typo || matches!(keyword(&first.token), Some(Keyword::SELECT | Keyword::WITH));
         let several = words[..last].iter().any(|w| w.token == Token::SemiColon);
         (asks && !several).then_some(Self { subject, words })
     }

@@ -156,9 +156,43 @@ pub(crate) fn words_of(name: &str) -> Vec<String> {
     Spelt::of(name).words().map(str::to_string).collect()
 }
 
+/// Prefixes and words that turn a name into its opposite.
+const NEGATIONS: &[&str] = &["un", "non", "not", "no", "in", "im", "dis"];
+/// Minimum length of a word that a negation is read off: `in` + `put` is no negation of `put`.
+const MIN_NEGATED_LENGTH: usize = 5;
+
+/// Returns whether one of two names is the other with a negation, such as `unshipped_on` and `shipped_on`.
+pub(crate) fn is_negation(a: &str, b: &str) -> bool {
+    let (a, b) = (words_of(a), words_of(b));
+    let (longer, shorter) = if a.concat().len() > b.concat().len() { (a, b) } else { (b, a) };
+    let without_word: Vec<&String> = longer.iter().filter(|word| !NEGATIONS.contains(&word.as_str())).collect();
+    if longer.len() > shorter.len() {
+        return without_word.into_iter().eq(&shorter);
+    }
+    let mut differing = longer.iter().zip(&shorter).filter(|(long, short)| long != short);
+    let (Some((long, short)), None) = (differing.next(), differing.next()) else { return false };
+    short.len() >= MIN_NEGATED_LENGTH && long.strip_suffix(short.as_str()).is_some_and(|rest| NEGATIONS.contains(&rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn recognizes_names_of_opposite_meaning() {
+        for (a, b, expected) in [
+            ("unshipped_on", "shipped_on", true),
+            ("active", "inactive", true),
+            ("not_discontinued", "discontinued", true),
+            ("non_member", "member", true),
+            ("input", "put", false),
+            ("first_name", "name", false),
+            ("shiped_on", "shipped_on", false),
+            ("status", "status", false),
+        ] {
+            assert_eq!(is_negation(a, b), expected, "{a} {b}");
+        }
+    }
 
     #[test]
     fn what_people_mistype_is_found() {

@@ -3,6 +3,7 @@
 use super::Draft;
 use super::lost::CLAUSES;
 use super::wrapping::starts_like_sql;
+use crate::near::is_slip;
 use crate::pieces::{PieceKind, pieces};
 
 /// Words that begin a statement which is not a question.
@@ -109,12 +110,13 @@ pub(crate) fn begins_a_statement(text: &str) -> bool {
     begins || has_phrase(&lower)
 }
 
-/// Whether there is anything in the text that a query could begin with.
+/// Returns whether there is anything in the text that a query could begin with, or begins with but for a typo.
 pub(crate) fn mentions_sql(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| !w.is_empty());
     let first = words.clone().next().unwrap_or("");
     OTHER_STATEMENTS.contains(&first)
+        || is_slip(first, "select") && first != "selects" && words.clone().nth(1).is_some()
         || words.any(|w| matches!(w, "select" | "values" | "insert" | "update" | "delete" | "drop"))
         || !lower.contains(|c: char| c.is_ascii_alphabetic())
 }

@@ -2,7 +2,7 @@
 
 use crate::finding::{Applicability, Edit, Fix, Span};
 use crate::mend::{self, qualified};
-use crate::near::{drops_words, is_nearly, is_slip, likeness};
+use crate::near::{drops_words, is_nearly, is_negation, is_slip, likeness};
 use crate::rules::Subject;
 use crate::rules::names::kinship::{evidence, is_bound_otherwise, is_itself};
 use crate::rules::names::owner::{Owned, owner_in};
@@ -217,7 +217,7 @@ fn own_names(reference: &Reference<'_>, owner: Option<SourceId>, subject: &Subje
             let has_evidence = is_spelled_alike || slip || is_key || backed || asked > 0 || owned == Owned::Here;
             let applicability = match owned {
                 Owned::Elsewhere | Owned::Otherwise => Applicability::Suggested,
-                _ if !has_evidence => Applicability::Suggested,
+                _ if !has_evidence || is_negation(name, column) => Applicability::Suggested,
                 Owned::Unsaid | Owned::Here if like >= 0.85 => Applicability::Safe,
                 Owned::Unsaid | Owned::Here | Owned::Unknown => Applicability::Likely,
             };

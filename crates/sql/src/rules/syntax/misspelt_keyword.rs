@@ -58,7 +58,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let end = if broken.is_closed() { broken.end() } else { broken.end() - 1 };
     let mut found = Vec::new();
     let mut tries = 0;
-    for at in 1..end {
+    for at in 0..end {
         let Token::Word(word) = &broken.words[at].token else { continue };
         if word.quote_style.is_some() || word.keyword != Keyword::NoKeyword {
             continue;
