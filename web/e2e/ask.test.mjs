@@ -9,6 +9,7 @@ const byCategory = "How many products are there in each category?";
 const onPhone = "How many products does each category have?";
 const misspelt = "How many products are electronics?";
 const slow = "Which customers have never ordered anything?";
+const ambiguous = "List all the names";
 const hopeless = "What is the mood of the warehouse?";
 
 const products = "SELECT category, count(*) AS products FROM products GROUP BY category ORDER BY products DESC";
@@ -25,6 +26,7 @@ const script = [
   { question: misspelt, replies: ["SELECT count(*) AS electronics FROM products WHERE categry = 'Electronics'"] },
   { question: slow, replies: [{ text: "SELECT name FROM customers WHERE customer_id NOT IN (SELECT customer_id FROM orders)", after: never }] },
   { question: hopeless, replies: [{ status: 500, text: "the model is on fire" }] },
+  { question: ambiguous, replies: ["SELECT name FROM customers, products"] },
   { question: "How many orders are there?", replies: ["SELECT count(*) AS orders FROM orders"] },
 ];
 
@@ -99,6 +101,32 @@ describe("asking", () => {
     await turn(page, hopeless).getByRole("alert").waitFor();
     await accessible(page, "a failure");
     await shot(page, "ask-failed");
+    await clean(tab);
+  });
+
+  test("a clarifying question is answered with the keyboard", async (t) => {
+    const tab = await openTab({ t, viewport: phone, dark: true });
+    const { page } = tab;
+    await page.goto(server.url);
+    await ask(page, ambiguous);
+    const clarify = turn(page, ambiguous).getByRole("group", { name: "Which name: customers.name or products.name?" });
+    await clarify.waitFor();
+    await page.getByRole("status").getByText("Which name: customers.name or products.name?").waitFor();
+    for (const label of ["customers.name", "products.name"]) {
+      const preview = clarify.getByRole("group", { name: `Preview of ${label}` });
+      assert.equal(await preview.getByRole("row").count(), 4, `the head and three rows of ${label}`);
+    }
+    await accessible(page, "a clarifying question");
+    const across = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(across <= 0, `the clarifying question is ${across} px wider than the phone`);
+    await shot(page, "ask-clarify");
+    await clarify.getByRole("button", { name: "products.name" }).press("Enter");
+    const answer = page.getByRole("article", { name: `${ambiguous} (products.name)` });
+    await answer.getByRole("grid").getByText('Laptop 14"').first().waitFor();
+    assert.ok(await answer.evaluate((element) => element === document.activeElement), "the focus follows to the answer");
+    await answer.getByText("Your choice: products.name").waitFor();
+    await clarify.getByRole("listitem").filter({ hasText: "Chosen" }).getByRole("button", { name: "products.name" }).waitFor();
+    await shot(page, "ask-chosen");
     await clean(tab);
   });
 

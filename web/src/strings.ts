@@ -34,6 +34,8 @@ export const strings = {
       too_large: "Too large",
       too_many_requests: "Too many requests",
       unavailable: "Not available",
+      subject_missing: "Not in this database",
+      write_refused: "Data cannot be changed here",
       internal: "Something went wrong",
     } as Record<string, string>,
     tryAgain: "Try again",
@@ -119,14 +121,21 @@ export const strings = {
     strategy: (name: string) => `by another way: ${name}`,
     answered: "How it was answered",
     tried: "What was tried",
-    choose: "Which one do you mean?",
+    chosen: "Chosen",
+    choice: (label: string) => `Your choice: ${label}`,
+    questionWithChoice: (question: string, label: string) => `${question} (${label})`,
+    preview: (rows: number, more: boolean) => {
+      if (rows === 0) return "No rows";
+      if (rows === 1) return more ? "First row" : "One row";
+      return `${more ? "First" : "All"} ${rows} rows`;
+    },
+    previewOf: (label: string) => `Preview of ${label}`,
     gaveUp: "No query worked",
     gaveUpMore: "Put the question in other words, or edit the query by hand. Every attempt is shown below.",
     whyEmpty: "Why nothing was found",
     without: (condition: string) => `Without the condition ${condition} there would be rows.`,
     absent: (value: string, column: string) => `“${value}” is not in ${column}.`,
     near: (values: string) => `There is: ${values}.`,
-    meaning: (evidence: string) => `with: ${evidence}`,
   },
   result: {
     null: "NULL",
@@ -206,6 +215,7 @@ export const strings = {
     timeline: "Attempts",
     attempt: (number: number) => `Attempt ${number}`,
     firstDraft: "first draft",
+    chosen: "the reading that you chose",
     strategy: (name: string) => `asked again: ${name}`,
     heldBack: "held back by the critic, never sent to the database",
     ran: (rows: string, ms: string) => `ran: ${rows} rows in ${ms}`,

@@ -15,15 +15,15 @@ export function isAborted(error: unknown): boolean {
 }
 
 /** A problem with what can be done about it. Where the server says when to try again, the seconds are counted down. */
-export function TroubleNotice({ told, retry }: { told: Told; retry?: (() => void) | undefined }) {
+export function TroubleNotice({ told, retry, tone = "bad" }: { told: Told; retry?: (() => void) | undefined; tone?: "bad" | "warn" }) {
   const wait = useCountdown(told);
   return (
-    <div class="notice bad stack" role="alert">
+    <div class={`notice ${tone} stack`} role="alert">
       <p>
         <strong>{strings.app.codes[told.code] ?? told.title}</strong>
       </p>
       <p class="breaks">
-        <Words text={told.detail} />
+        <Words text={sentence(told.detail)} />
       </p>
       {told.hint && (
         <p class="breaks">
@@ -40,6 +40,11 @@ export function TroubleNotice({ told, retry }: { told: Told; retry?: (() => void
       )}
     </div>
   );
+}
+
+/** Capitalizes a message of the server that begins with a plain word, and not with a name. */
+function sentence(message: string): string {
+  return /^[a-z]+[ ,:;]/.test(message) ? message.charAt(0).toUpperCase() + message.slice(1) : message;
 }
 
 function useCountdown(told: Told): number {

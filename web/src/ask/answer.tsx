@@ -1,14 +1,15 @@
 import { useEffect, useState } from "preact/hooks";
-import { type Answer, api, type Emptiness, type Rows } from "../api";
+import { type Answer, api, type Emptiness } from "../api";
 import { lazy } from "../lazy";
 import { ResultView } from "../result";
-import { shownText } from "../result/text";
 import { strings } from "../strings";
 import { Verdict } from "../teach/verdict";
 import { TroubleNotice } from "../trouble";
 import { Trust } from "../trust";
 import { Confidence } from "../trust/confidence";
-import { ask, type Turn } from "./conversation";
+import { Timeline } from "../trust/timeline";
+import { Clarify } from "./clarify";
+import { ask, askAgain, type Turn } from "./conversation";
 
 const words = strings.ask;
 const Analysis = lazy(() => import("../analysis").then((view) => view.Analysis));
@@ -24,14 +25,14 @@ export function AnswerView({ turn, answer }: { turn: Turn; answer: Answer }) {
 }
 
 function Ending({ turn, answer }: { turn: Turn; answer: Answer }) {
-  const retry = () => void ask(turn.question, turn.evidence ? { evidence: turn.evidence } : {});
+  const retry = () => askAgain(turn);
   switch (answer.status) {
     case "answered":
       return <Answered turn={turn} answer={answer} />;
     case "chat":
       return <p class="chat-text">{answer.text}</p>;
     case "ask_user":
-      return <Clarify turn={turn} answer={answer} />;
+      return answer.clarification ? <Clarify turn={turn} clarification={answer.clarification} /> : <p class="chat-text">{answer.text}</p>;
     case "gave_up":
       if (answer.analysis) return <Analysis plan={answer.analysis} database={turn.database} question={turn.question} />;
       return (
@@ -43,54 +44,12 @@ function Ending({ turn, answer }: { turn: Turn; answer: Answer }) {
     case "drafted":
       return <pre class="breaks">{answer.sql}</pre>;
     case "failed":
+      return <TroubleNotice told={toldIn(answer, words.gaveUp)} retry={retry} />;
     case "abstained":
     case "refused":
-      return <TroubleNotice told={toldIn(answer, words.gaveUp)} retry={retry} />;
+      // The same question would end in the same way.
+      return <TroubleNotice told={toldIn(answer, words.gaveUp)} tone="warn" />;
   }
-}
-
-/** A question back: each option with its first rows. */
-function Clarify({ turn, answer }: { turn: Turn; answer: Answer }) {
-  const choose = (choice: string) => void ask(turn.question, { choice, ...(turn.evidence && { evidence: turn.evidence }) });
-  return (
-    <div class="stack">
-      <p class="in-words">{answer.clarification?.question ?? words.choose}</p>
-      {(answer.clarification?.options ?? []).map(({ label, sql, why, preview }) => (
-        <section key={sql} class="notice stack small">
-          <button type="button" class="chip breaks" title={why} onClick={() => choose(sql)}>
-            {label}
-          </button>
-          <Preview rows={preview} />
-        </section>
-      ))}
-    </div>
-  );
-}
-
-/** The first rows of an option, plainly. */
-function Preview({ rows }: { rows: Rows }) {
-  return (
-    <table>
-      <thead>
-        <tr>
-          {rows.columns.map((name, at) => (
-            <th key={at}>{name}</th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.rows.map((row, at) => (
-          <tr key={at}>
-            {row.map((cell, place) => (
-              <td key={place} class="breaks">
-                {shownText(cell)}
-              </td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
 }
 
 function toldIn({ problem, text }: Answer, title: string) {
@@ -165,7 +124,7 @@ const openPlace = "trust-open";
 
 /** The query and everything behind the answer. Whether it is open is remembered: some always want to see it, some never. */
 function Why({ turn, answer }: { turn: Turn; answer: Answer }) {
-  const [open, setOpen] = useState(answer.status !== "answered" || localStorage.getItem(openPlace) === "yes");
+  const [open, setOpen] = useState(!["answered", "ask_user"].includes(answer.status) || localStorage.getItem(openPlace) === "yes");
   return (
     <details
       class="fold why"
@@ -178,7 +137,12 @@ function Why({ turn, answer }: { turn: Turn; answer: Answer }) {
       }}
     >
       <summary>{answer.status === "answered" ? words.answered : words.tried}</summary>
-      {open && <Trust answer={answer} steps={turn.run.steps} database={turn.database} dialect={turn.run.dialect} />}
+      {open &&
+        (answer.clarification ? (
+          <Timeline answer={answer} steps={turn.run.steps} dialect={turn.run.dialect} />
+        ) : (
+          <Trust answer={answer} steps={turn.run.steps} database={turn.database} dialect={turn.run.dialect} />
+        ))}
     </details>
   );
 }

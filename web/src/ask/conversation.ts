@@ -1,5 +1,5 @@
 import { batch, computed, signal } from "@preact/signals";
-import { api, type Conversation, type Event, type Told } from "../api";
+import { api, type Choice, type Conversation, type Event, type Told } from "../api";
 import { away, database } from "../session";
 import { isAborted, toldOf } from "../trouble";
 import { emptyRun, heard, type Run } from "./run";
@@ -9,8 +9,8 @@ export interface Turn {
   id: number;
   question: string;
   database: string;
-  /** What was said besides the question, such as which of several meanings is meant. */
-  evidence?: string;
+  /** The reading that was chosen when the question had several. */
+  choice?: Choice;
   /** `past` turns were asked on another visit; their run is fetched when somebody wants to see it. */
   state: "running" | "done" | "cancelled" | "trouble" | "past";
   run: Run;
@@ -41,12 +41,12 @@ function newTurn(question: string, of: string, state: Turn["state"]): Turn {
 /** Asks a question in the conversation that is open, or begins one with it. */
 export async function ask(
   question: string,
-  { evidence, fresh = false, choice }: { evidence?: string; fresh?: boolean; choice?: string } = {},
+  { fresh = false, choice }: { fresh?: boolean; choice?: Choice | undefined } = {},
 ): Promise<void> {
   const text = question.trim();
   if (!text || running.value) return;
   const of = database.value;
-  const turn: Turn = { ...newTurn(text, of, "running"), ...(evidence && { evidence }) };
+  const turn: Turn = { ...newTurn(text, of, "running"), ...(choice && { choice }) };
   turns.value = [...turns.value, turn];
   const mine = new AbortController();
   stop = mine;
@@ -58,8 +58,8 @@ export async function ask(
     change(turn.id, (now) => ({ ...now, state, told, took: Date.now() - turn.begun }));
   };
   const put = async (session: string | null) => {
-    const about = { question: text, database: of, ...(evidence && { evidence }), ...(fresh && { fresh }), analysis: "browser" as const };
-    const reading = choice ? { choice } : { clarify: "ask" as const };
+    const about = { question: text, database: of, ...(fresh && { fresh }), analysis: "browser" as const };
+    const reading = choice ? { choice: choice.sql } : { clarify: "ask" as const };
     await api.ask({ ...about, ...reading, ...(session && { session_id: session }) }, events.push, mine.signal);
   };
   try {
@@ -79,6 +79,11 @@ export async function ask(
   }
   if (stop === mine) stop = null;
   void loadHistory();
+}
+
+/** Asks the question of a turn once more, with the reading that was chosen for it. */
+export function askAgain({ question, choice }: Turn): void {
+  void ask(question, { choice });
 }
 
 /** Stops the question that is being answered; the server hears of it by the connection that is closed. */

@@ -40,7 +40,10 @@ export function Ask() {
   }, []);
   useLayoutEffect(() => {
     if (busy) moved.current = false;
-    if (count > 0 && !moved.current) end.current?.lastElementChild?.scrollIntoView({ block: "start" });
+    const last = end.current?.lastElementChild;
+    if (count > 0 && !moved.current) last?.scrollIntoView({ block: "start" });
+    // The option that was chosen is far above the answer: the focus follows to where the keyboard is needed next.
+    if (busy && running.value?.choice && last instanceof HTMLElement) last.focus({ preventScroll: true });
   }, [count, busy]);
   return (
     <div class={count > 0 ? "ask ask-begun" : "ask"}>
@@ -81,8 +84,9 @@ export function Ask() {
 function spoken(): string {
   const turn = running.value;
   if (!turn) {
-    const rows = turns.value[turns.value.length - 1]?.run.answer?.rows;
-    return rows ? inWords(rows) : "";
+    const answer = turns.value[turns.value.length - 1]?.run.answer;
+    if (answer?.status === "ask_user" || answer?.status === "chat") return answer.text ?? "";
+    return answer?.rows ? inWords(answer.rows) : "";
   }
   const step = turn.run.steps[turn.run.steps.length - 1];
   return step ? words.running[step.kind] : words.running.start;

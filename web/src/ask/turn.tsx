@@ -4,7 +4,7 @@ import { figure } from "../result/text";
 import { strings } from "../strings";
 import { TroubleNotice } from "../trouble";
 import { AnswerView } from "./answer";
-import { ask, showAgain, type Turn } from "./conversation";
+import { askAgain, showAgain, type Turn } from "./conversation";
 import { Stages } from "./stages";
 
 const words = strings.ask;
@@ -12,12 +12,13 @@ const words = strings.ask;
 /** A question, what is done for it, and the answer. */
 export function TurnView({ turn }: { turn: Turn }) {
   const { run, state } = turn;
-  const again = () => void ask(turn.question, turn.evidence ? { evidence: turn.evidence } : {});
+  const again = () => askAgain(turn);
+  const name = turn.choice ? words.questionWithChoice(turn.question, turn.choice.label) : turn.question;
   return (
-    <article class={`turn turn-${state}`} aria-label={turn.question}>
+    <article class={`turn turn-${state}`} aria-label={name} tabIndex={-1}>
       <header class="turn-head">
         <h2 class="breaks">{turn.question}</h2>
-        {turn.evidence && <p class="small quiet breaks">{words.meaning(turn.evidence)}</p>}
+        {turn.choice && <p class="small quiet breaks">{words.choice(turn.choice.label)}</p>}
       </header>
       {state === "running" && (
         <div class="turn-running stack">

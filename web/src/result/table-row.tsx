@@ -1,11 +1,8 @@
 import { memo } from "./memo";
 import type { Cell } from "../api";
 import { strings } from "../strings";
-import { shownText } from "./text";
+import { truncatedText } from "./text";
 import { cellId, rowHeight } from "./table";
-
-/** Longer texts are cut here, so that a cell of megabytes does not slow the table; the whole cell can be opened. */
-const longest = 200;
 
 interface Props {
   id: string;
@@ -37,7 +34,7 @@ export const TableRow = memo(function TableRow({ id, row, cells, number, right, 
             class={look(right[column] ?? false, selected, active === column)}
             data-column={column}
           >
-            {cell === null ? <span class="null">{strings.result.null}</span> : cut(cell)}
+            {cell === null ? <span class="null">{strings.result.null}</span> : truncatedText(cell)}
           </div>
         );
       })}
@@ -48,11 +45,4 @@ export const TableRow = memo(function TableRow({ id, row, cells, number, right, 
 function look(right: boolean, selected: boolean, active: boolean): string | undefined {
   if (!right && !selected && !active) return undefined;
   return [right && "grid-right", selected && "grid-selected", active && "grid-active"].filter(Boolean).join(" ");
-}
-
-function cut(cell: Cell): string {
-  const text = shownText(cell);
-  const short = text.length > longest ? `${text.slice(0, longest)}…` : text;
-  // A row has one line; that there are more of them is to be seen.
-  return short.replace(/\r?\n/g, " ↵ ");
 }

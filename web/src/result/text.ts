@@ -11,6 +11,16 @@ export function shownText(cell: Cell | undefined): string {
   return typeof cell === "number" && !Number.isInteger(cell) ? String(Number(cell.toPrecision(15))) : textOf(cell);
 }
 
+/** Longer texts are cut, so that a cell of megabytes does not slow a table. */
+const longest = 200;
+
+/** The beginning of a cell in one line, in which line breaks can be seen. */
+export function truncatedText(cell: Cell | undefined): string {
+  const text = shownText(cell);
+  const short = text.length > longest ? `${text.slice(0, longest)}…` : text;
+  return short.replace(/\r?\n/g, " ↵ ");
+}
+
 const numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 20 });
 
 /** A number for people: all digits stay, and thousands are marked where there are many. Four digits may be a year. */

@@ -9,6 +9,7 @@ import { Mended, RuleLink } from "./mended";
 import { exactly, placeIn } from "./place";
 import { FindingText, type Marked, SqlView } from "./sql-view";
 import { Timeline } from "./timeline";
+import { Words } from "./words";
 
 const words = strings.trust;
 
@@ -38,7 +39,11 @@ export function Trust({ answer, steps, database, dialect }: Props) {
           <Findings findings={review.findings} />
         ) : (
           // Where no rule has anything against it, the database had.
-          last?.error && <p class="small breaks">{words.refusedFor(last.error)}</p>
+          last?.error && (
+            <p class="small breaks">
+              <Words text={words.refusedFor(last.error)} />
+            </p>
+          )
         )}
       </section>
       {last?.mended && (

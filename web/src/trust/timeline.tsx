@@ -21,6 +21,11 @@ export function Timeline({ answer, steps, dialect }: { answer: Answer; steps: re
   );
 }
 
+function originOf({ strategy }: Attempt): string {
+  if (!strategy) return words.firstDraft;
+  return strategy === "choice" ? words.chosen : words.strategy(strategy);
+}
+
 function Entry({ attempt, steps, dialect }: { attempt: Attempt; steps: readonly Step[]; dialect: string }) {
   const draft = steps.find((step) => step.kind === "draft");
   const ran = steps.findLast((step) => step.kind === "run");
@@ -36,7 +41,7 @@ function Entry({ attempt, steps, dialect }: { attempt: Attempt; steps: readonly 
     <li class={worked ? "timeline-good" : attempt.error ? "timeline-bad" : ""}>
       <p class="row">
         <strong>{words.attempt(attempt.number)}</strong>
-        <span class="quiet small">{attempt.strategy ? words.strategy(attempt.strategy) : words.firstDraft}</span>
+        <span class="quiet small">{originOf(attempt)}</span>
         {took ? <span class="quiet small">{words.wrote(duration(took))}</span> : null}
       </p>
       {attempt.mended ? (
