@@ -49,7 +49,7 @@ pub enum Status {
     Chat,
     /// The world was in the way: no database, no model, cancelled.
     Failed,
-    /// The database lacks what the question asks about; `problem` says what, `choices` holds the closest tables.
+    /// The database lacks what the question asks about; `problem` says what is missing and names the closest tables.
     Abstained,
     /// The message asks to change data, which is never done.
     Refused,

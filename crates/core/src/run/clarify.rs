@@ -208,7 +208,9 @@ impl Run {
         }
         let mut readings: Vec<(Reading, usize, &Result<Rows, Hindrance>)> = Vec::new();
         for (sql, why, votes, rows) in drafts {
-            let label = prompts::clipped(&sql.split_whitespace().collect::<Vec<_>>().join(" "), MAX_LABEL).to_string();
+            let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+            let clipped = prompts::clipped(&line, MAX_LABEL);
+            let label = if clipped.len() < line.len() { format!("{clipped}…") } else { line };
             readings.push((Reading { label, sql: sql.to_string(), why, applied: Vec::new() }, votes, rows));
         }
         readings.sort_by_key(|(_, votes, _)| std::cmp::Reverse(*votes));

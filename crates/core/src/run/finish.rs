@@ -120,7 +120,7 @@ impl Run {
             [] => "what the database has".to_string(),
             tables => format!("one of the closest tables ({})", tables.join(", ")),
         };
-        let hint = format!("ask about {close}, or say where its {} are with evidence", missing.subject);
+        let hint = format!("ask about {close}, or say in the question which table holds the {}", missing.subject);
         let problem = Problem::new(ProblemCode::SubjectMissing, missing.message()).hint(hint);
         let answer = Answer { problem: Some(problem), ..self.blank(Status::Abstained, Stop::MissingSubject) };
         self.finish(answer);
