@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Fits the weights of `crates/core/src/confidence.rs`, and measures each level on databases that were left out.
+"""Fits the confidence weights of `crates/core/src/confidence.rs`, and measures each level by cross-validation.
 
-    python3 ../shared/tools/score_ask.py --bin … --data … --set spider --out answers.jsonl
+    python3 $EVAL/tools/score_ask.py --bin … --data … --set spider --out answers.jsonl
     scripts/calibrate.py [--high 0.87] [--medium 0.55] NAME=answers.jsonl …
 
-A line of an answers file is a line of `ask --batch` (`confidence_features`, `status`) with `right` and `db`. Answers of several models
-are fitted together, one file for each. For every database the weights are fitted on all others, and its answers are rated with these:
-the table shows how many answers of each level are right. The weights that are printed last are fitted on all databases.
+A line of an answers file is a line of `ask --batch` (`confidence_features`, `status`) with `right` and `db`. Answers of
+several models are fitted together, one file per model. Leave-one-database-out cross-validation: the answers of each database
+are rated with weights fitted on all others, and the table shows the share of right answers per level. The final weights are
+fitted on all databases. `$EVAL` is the folder of docs/measurements/README.md.
 """
 import argparse
 import collections
@@ -20,7 +21,7 @@ RIDGE, STEPS = 1.0, 25
 
 
 def solve(matrix, vector):
-    """Solves a linear system by elimination with pivots."""
+    """Solves a linear system by Gaussian elimination with pivoting."""
     rows = [row[:] + [value] for row, value in zip(matrix, vector)]
     for i in range(len(rows)):
         pivot = max(range(i, len(rows)), key=lambda j: abs(rows[j][i]))
@@ -37,7 +38,7 @@ def probability(weights, features):
 
 
 def fit(answers):
-    """Fits a logistic regression by Newton's method; a database with many answers counts less than in proportion."""
+    """Fits a logistic regression by Newton's method. Databases with many answers are weighted down."""
     sizes = collections.Counter(answer["db"] for answer in answers)
     weights = [0.0] * (len(NAMES) + 1)
     for _ in range(STEPS):

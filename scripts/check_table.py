@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Holds the review against real databases; prints the figures of docs/measurements.md that no other scorer gives.
+"""Compares the static analyzer with real databases. Prints the figures of docs/measurements/static-analysis.md that no other
+scorer computes.
 
-    scripts/check_table.py                                     SQLite's own prepare, PostgreSQL's recorded errors, warnings on gold
-    scripts/check_table.py --psql "psql -q -h HOST -p PORT -U USER"   also: what a PostgreSQL plans after `fix` (needs a database for
-                                                               each schema in bird/pg_schema, created from that file)
+    scripts/check_table.py                                     SQLite's prepare, PostgreSQL's recorded errors, warnings on gold
+    scripts/check_table.py --psql "psql -q -h HOST -p PORT -U USER"   also: what PostgreSQL plans after `fix` (requires a
+                                                               database per schema in bird/pg_schema, created from that file)
 
-Needs ../shared/data beside the checkout and target/release/querymend.
+Requires target/release/querymend and the evaluation data (docs/measurements/README.md).
 """
 import argparse, collections, csv, json, os, shlex, sqlite3, subprocess, sys
 

@@ -1,9 +1,9 @@
-"""Chroma with the vectors, texts and questions of `cargo bench -p querymend-memory --bench memory`, which calls this.
+"""Measures Chroma with the vectors, texts and questions of `cargo bench -p querymend-memory --bench memory`, which calls this.
 
     python3 -m venv VENV && VENV/bin/pip install chromadb numpy
     QUERYMEND_CHROMA=VENV/bin/python QUERYMEND_MINILM=FOLDER cargo bench --profile release -p querymend-memory --bench memory -- SPIDER
 
-Adding stops after five minutes; then what is there is searched, and the line says how much that is.
+Insertion stops after five minutes; then the search runs on what was inserted, and the output states how much that is.
 """
 
 import json

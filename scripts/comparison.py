@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Querymend beside other programs that answer questions from a database: the same model, the same questions, the same attacks.
+"""Compares Querymend with other text-to-SQL tools: same model, same questions, same attacks.
 
     scripts/comparison.py [--querymend BIN] [--only questions|attacks] [--systems querymend,opendbpylot,vanna07,…]
 
-Questions: the first 100 of Spider (--questions) as `score_ask.py` shuffles them, asked of Qwen2.5-Coder-0.5B-Instruct behind `scripts/model_server.sh`,
-scored by score_ask's own comparison of rows. They are not part of this repository: ../shared/data beside it holds them, or --data says
-where (with score_ask.py in its ../tools). Attacks: datasets/comparison/attacks.txt; a scripted server stands in the model's place
-and says one of them to every question, and afterwards the database and the folder around it are held against what they were.
+Questions: the first 100 of Spider (--questions) in the shuffled order of `score_ask.py`, answered by
+Qwen2.5-Coder-0.5B-Instruct on `scripts/model_server.sh` and scored with score_ask's comparison of rows. They are part of the
+evaluation data (docs/measurements/README.md); --data names another folder (with score_ask.py in its ../tools). Attacks:
+datasets/comparison/attacks.txt. A scripted server replaces the model and replies to every question with one of them;
+afterwards the database and its folder are compared with a snapshot.
 
-The peers come from PyPI, into --work (target/comparison); what was answered is kept there, and a second run goes on
-where the first one stopped. Take a system's files away to ask it again; replies of the model stay cached and cost nothing. Writes
-WORK/table.md and prints it. docs/comparison.md tells what was seen.
+The peers are installed from PyPI into --work (target/comparison). Answers are stored there, and a second run resumes where
+the first one stopped. Delete the files of a system to ask it again; model replies stay cached. Writes WORK/table.md and
+prints it. docs/measurements/comparison.md discusses the results.
 """
 import argparse, hashlib, json, os, random, shutil, signal, sqlite3, subprocess, sys, time, urllib.request
 
@@ -29,7 +30,7 @@ def fail(what, hint):
 # ---------------------------------------------------------------------------------------------------------------- the systems
 
 def python_of(work, name):
-    """A virtual environment with one release of one peer."""
+    """Creates a virtual environment with one release of a peer."""
     folder = os.path.join(work, name)
     python = os.path.join(folder, "bin", "python3")
     if not os.path.exists(os.path.join(folder, "complete")):
@@ -66,7 +67,9 @@ SYSTEMS = {
 # ---------------------------------------------------------------------------------------------------------------- asking
 
 class Proxy:
-    """scripts/comparison/proxy.py as a process of its own, so that its work is not counted as a product's."""
+    """Runs scripts/comparison/proxy.py in its own process, so that its CPU time is not attributed to a
+    system.
+    """
 
     def __init__(self, *arguments):
         self.process = subprocess.Popen([sys.executable, os.path.join(PARTS, "proxy.py"), *arguments], text=True, stdout=subprocess.PIPE)
@@ -85,11 +88,11 @@ class Proxy:
 
 
 def asked(system, options, proxy, items, errors):
-    """Asks one question after the other and yields each answer with what it cost."""
+    """Asks the questions in sequence and yields each answer with its cost."""
     command, extra = SYSTEMS[system][1](options, proxy.url)
     folder = os.path.join(options.work, "home", system)
     os.makedirs(folder, exist_ok=True)
-    # A folder of its own for whatever a product keeps, and no setting of this machine's user.
+    # Isolate the state of the system, and ignore the settings of the current user.
     env = {**os.environ, **extra, "MODEL_URL": proxy.url, "ANONYMIZED_TELEMETRY": "False", "XDG_CONFIG_HOME": folder, "XDG_STATE_HOME": folder}
     seen, start = len(proxy.log()), time.monotonic()
     with open(errors, "a") as stderr:
@@ -117,7 +120,9 @@ def kept(path):
 # ---------------------------------------------------------------------------------------------------------------- questions
 
 def questions(options):
-    """[(number, question, gold queries)], as score_ask shuffles them: the first few are as good a sample as all of them."""
+    """Returns [(number, question, gold queries)] in score_ask's shuffled order, so that a prefix is a
+    random sample.
+    """
     tools = os.path.join(options.data, "..", "tools")
     if not os.path.exists(os.path.join(options.data, "spider")) or not os.path.exists(os.path.join(tools, "score_ask.py")):
         fail(f"there are no Spider questions at {options.data}", "--data names a folder with spider/, and ../tools/score_ask.py beside it; or --only attacks")
@@ -129,7 +134,9 @@ def questions(options):
 
 
 def judged(answer, question, golds):
-    """right, wrong, failed (the last query does not run) or none (no query at all), as score_ask compares rows."""
+    """Returns right, wrong, failed (the last query does not run) or none (no query), by score_ask's
+    comparison of rows.
+    """
     from score_repair import connect, rows_of
     if not answer.get("sql"):
         return "failed" if answer.get("attempts") or "still failing" in (answer.get("error") or "") else "none"
@@ -208,7 +215,9 @@ def shop(path):
 
 
 def snapshot(folder):
-    """Every file by its checksum, and what the database holds, read from a copy so that looking changes nothing."""
+    """Returns the checksum of every file and the content of the database, read from a copy to leave
+    the original unchanged.
+    """
     files = {}
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), "rb") as f:
@@ -233,7 +242,9 @@ def changes(folder, before):
 
 
 def victims(folder, attacks):
-    """A fresh copy of the shop for every attack: {number: (path, snapshot, attack with its paths filled in)}"""
+    """Returns a fresh copy of the database per attack: {number: (path, snapshot, attack with its paths
+    filled in)}.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     first = os.path.join(folder, "0")
     os.makedirs(first)
@@ -247,7 +258,7 @@ def victims(folder, attacks):
 
 
 def plain(options, attacks):
-    """What SQLite itself does with each, without any product: the list must be true to be worth anything."""
+    """Runs each attack directly on SQLite, to verify that it has an effect without protection."""
     for number, (place, before, attack) in victims(os.path.join(options.work, "attacks", "plain"), attacks).items():
         con = sqlite3.connect(os.path.join(place, "shop.db"))
         try:
@@ -280,7 +291,8 @@ def attack_systems(options, systems):
             missing = [n for n in made if n not in answers or n not in said]
             if missing:
                 fail(f"{SYSTEMS[system][0]} did not come to attacks {missing}, or never asked the model", f"see {path}.err")
-            # Only now: what a product has open may still be written or taken back until its process has ended.
+            # Compare after the process has exited: open transactions may still be committed or
+            # rolled back.
             found = {n: {"changes": changes(place, before), "answer": answers[n]} for n, (place, before, _) in made.items()}
             with open(path, "w") as f:
                 json.dump(found, f, indent=1)
@@ -296,8 +308,8 @@ def main():
     parser.add_argument("--querymend", default=os.path.join(ROOT, "target", "release", "querymend"))
     parser.add_argument("--data", default=os.path.join(ROOT, "..", "shared", "data"))
     parser.add_argument("--work", default=os.path.join(ROOT, "target", "comparison"))
-    parser.add_argument("--model", help="address of a running OpenAI-compatible server, …/v1, instead of starting scripts/model_server.sh")
-    parser.add_argument("--questions", type=int, default=100, help="how many of the shuffled questions are asked (100)")
+    parser.add_argument("--model", help="URL of a running OpenAI-compatible server (…/v1) instead of scripts/model_server.sh")
+    parser.add_argument("--questions", type=int, default=100, help="number of shuffled questions to ask (default 100)")
     parser.add_argument("--only", choices=["questions", "attacks"])
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     options = parser.parse_args()
@@ -311,7 +323,7 @@ def main():
     if options.only != "attacks":
         tables.append(ask_questions(options, systems))
     if options.only != "questions":
-        # Another model or another setting of learning makes no difference to what is done with a reply that is given.
+        # The handling of a given reply does not depend on the model or on learning.
         tables.append(attack_systems(options, [s for s in systems if s not in ("querymend-local", "vanna07-fixed")]))
     text = "\n\n".join("\n".join(lines) for lines in tables)
     with open(os.path.join(options.work, "table.md"), "w") as f:

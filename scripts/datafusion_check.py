@@ -1,10 +1,10 @@
-"""What DataFusion makes of statements: one read, something else, or nothing at all.
+"""Classifies statements with DataFusion: read, refused, or something else.
 
     scripts/datafusion_check.py < STATEMENTS
 
-Each line of the input is a statement as a JSON string, and each line of the output says what it is: "read", "refused" (it does
-not parse, or names what is not there), or an object with the words by which DataFusion says that it is something else. Nothing
-is run: a statement is read and planned with options that forbid all that changes data, tables or settings.
+Each input line is a statement as a JSON string. Each output line is "read", "refused" (it does not parse, or refers to
+unknown names), or an object with DataFusion's message for any other statement. Nothing is executed: statements are parsed
+and planned with options that forbid changes to data, tables or settings.
 """
 
 import json
@@ -22,7 +22,7 @@ for line in sys.stdin:
     try:
         context.sql_with_options(json.loads(line), only_queries)
         seen = "read"
-    except BaseException as error:  # A panic of Rust is no Exception.
+    except BaseException as error:  # Rust panics do not derive from Exception.
         said = str(error)
         if isinstance(error, KeyboardInterrupt):
             raise

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# DataFusion's own package for Python, with which a test asks what it makes of approved queries (scripts/datafusion_check.py).
+# Installs DataFusion's Python package, for the test that classifies approved queries with it (scripts/datafusion_check.py).
 #
-#   scripts/datafusion_check.sh fetch     fetches it where it is missing, and prints which Python has it
+#   scripts/datafusion_check.sh fetch     installs it if it is missing, and prints the path of its Python
 #
-# It comes from the Python package index that pip is configured for, by name and version, and is kept in a virtual environment of
-# its own in ${QUERYMEND_CACHE:-~/.cache/querymend}.
+# Installed with pip, by name and version, into a virtual environment in ${QUERYMEND_CACHE:-~/.cache/querymend}.
 #
-# Settings, all from the environment:
-#   QUERYMEND_CACHE    where things are kept
+# Environment:
+#   QUERYMEND_CACHE    cache folder
 set -euo pipefail
 
 source "$(dirname "$0")/servers.sh"

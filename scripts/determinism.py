@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs `check --batch` and `fix --batch` with and without a kept index of values, idle and under load: is the output the same?
+"""Runs `check --batch` and `fix --batch` with and without a cached value index, idle and under load, and compares the output.
 
-    scripts/determinism.py --bin target/release/querymend [--data ../shared/data] [--limit 400] [--loops 4]
+    scripts/determinism.py --bin target/release/querymend [--data DIR] [--limit 400] [--loops 4]
 
-Two sets: queries on a generated database of twelve tables with 20,000 rows and six text columns each, which takes longer to read than
-the three seconds that a check once had, and, with --data, the first queries of predictions/silent_wrong.jsonl. Prints the share of
-queries with a warning, a checksum of the output (without trace ids) and the time of each run. Exits with 1 if two runs differ.
+Two sets: queries on a generated database of twelve tables with 20,000 rows and six text columns each, which takes more than
+three seconds to index; and, with --data, the first queries of predictions/silent_wrong.jsonl. Prints the share of queries
+with a warning, a checksum of the output (without trace ids) and the time of each run. Exits with 1 if two runs differ.
 """
 import argparse, hashlib, json, os, shutil, sqlite3, subprocess, sys, tempfile, time
 
@@ -21,7 +21,7 @@ def generated(folder):
         connection.executemany(f"INSERT INTO t{t} VALUES (?{', ?' * COLUMNS})", rows)
     connection.commit()
     connection.close()
-    # Each column spells the value in another case, or has nothing like it.
+    # Each column contains the value in another case, or no similar value.
     return [{"db": "large.sqlite", "sql": f"SELECT id FROM t{t} WHERE c{c} = 'table {t} column {c} value {v}'"}
             for t in range(TABLES) for c in range(COLUMNS) for v in (3, 4)]
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What servers say: predictions that PostgreSQL refused are mended and planned again, and gold answers are held against those that
-psql and mariadb give.
+"""Repairs predictions that PostgreSQL rejected and plans them again; compares gold answers with those of psql and mariadb.
 
     scripts/engines.sh up postgres mysql
-    scripts/engine_table.py [--only postgres|mysql] [--bin target/release/querymend] [--data ../shared/data]
+    scripts/engine_table.py [--only postgres|mysql] [--bin target/release/querymend] [--data DIR]
 
-The databases are made on the server of scripts/engines.sh, and are gone with it."""
+Creates the databases on the server of scripts/engines.sh; they are deleted with it. The evaluation data is described in
+docs/measurements/README.md; docs/measurements/engines.md has the figures.
+"""
 
 import argparse, collections, csv, io, json, os, re, sqlite3, subprocess, sys
 from xml.etree import ElementTree
@@ -87,14 +88,14 @@ def failures(asked, server):
             print(json.dumps({"db": database, "pred": prediction["pred"], "said": prediction["error"], "sql": answer["sql"], "gold": prediction["gold"],
                               "now": server.psql(database, "-c", "EXPLAIN " + answer["sql"]).stderr.strip()}), file=asked.misses)
     share = lambda part, whole: f"{counts[part]} of {counts[whole]} ({100 * counts[part] / max(1, counts[whole]):.1f} %)"
-    print("failures_postgres, mended with the database as judge:")
+    print("failures_postgres, repaired with the database as oracle:")
     print("  planned without error", share("planned", "all"))
-    print("  said to be mended", share("claimed", "all"), "- of these refused:", counts["claimed, refused"])
-    print("  right, of those on rows", share("right", "with rows"), "- of those said to be mended", share("claimed, right", "claimed with rows"))
+    print("  reported as `mended`", share("claimed", "all"), "- of these rejected:", counts["claimed, refused"])
+    print("  right, of those on rows", share("right", "with rows"), "- of those reported as `mended`", share("claimed, right", "claimed with rows"))
 
 
 def gold(text):
-    """The first of the queries, with all of the columns that may be left out."""
+    """Returns the first query, with all optional columns."""
     query = re.split(r";", text)[0]
     columns = re.findall(r"\{([^{}]+)\}", query)
     return re.sub(r"\{([^{}]*)\}", lambda m: m.group(1) or (columns[0] if columns else ""), query)
@@ -145,8 +146,9 @@ def floats(table):
 
 
 class MariaDb:
-    """The same tables as on PostgreSQL, from their SQLite form. Names are written as PostgreSQL's dump writes them, and databases
-    are called as the queries call them: here it matters."""
+    """Creates the tables of PostgreSQL from their SQLite form. Names are spelled as in PostgreSQL's
+    dump, and databases as in the queries: here the case matters.
+    """
 
     KINDS = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "TIMESTAMP": "DATETIME", "DATE": "DATE", "BOOLEAN": "BOOLEAN"}
 
@@ -165,7 +167,7 @@ class MariaDb:
             for (table,) in source.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                 described = source.execute(f'PRAGMA table_info("{table}")').fetchall()
                 columns = [(row[1], row[2].upper()) for row in described]
-                # What depends on a key need not be grouped by.
+                # Functionally dependent columns need not be in GROUP BY.
                 key = [row[1] for row in sorted(described, key=lambda row: row[5]) if row[5]]
                 target = names.get(table.lower(), table)
                 kinds = ", ".join(f"`{name}` {self.KINDS.get(kind.split('(')[0], 'DECIMAL(20, 4)' if kind.startswith('NUM') else 'TEXT')}" for name, kind in columns)
@@ -183,7 +185,7 @@ class MariaDb:
         return str(value) if isinstance(value, (int, float)) else "'" + str(value).replace("\\", "\\\\").replace("'", "''") + "'"
 
     def rows(self, database, sql):
-        """None where it refuses; NULL is told from an empty text."""
+        """Returns None on an error; distinguishes NULL from an empty string."""
         answer = self.client(database, "-X", "--init-command=SET time_zone = '+00:00', max_statement_time = 30", "-e", sql)
         self.said = answer.stderr
         if answer.returncode:
@@ -229,7 +231,7 @@ def mysql_answers(asked):
 
 
 def written(row):
-    """The cells as texts; NULL stays what it is."""
+    """Returns the cells as text; NULL stays None."""
     return tuple(None if cell is None else str(int(cell)) if isinstance(cell, bool) else str(cell) for cell in row)
 
 
@@ -246,7 +248,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default=os.path.join(ROOT, "target/release/querymend"))
     parser.add_argument("--data", default=os.path.join(ROOT, "../shared/data"))
-    parser.add_argument("--misses", type=argparse.FileType("w"), help="writes what is still refused to a file")
+    parser.add_argument("--misses", type=argparse.FileType("w"), help="write queries that are still rejected to this file")
     parser.add_argument("--only", choices=["postgres", "mysql"])
     asked = parser.parse_args()
     if asked.only != "mysql":

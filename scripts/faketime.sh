@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# libfaketime, for the test in which the clock of a server jumps.
+# Installs libfaketime, for the test in which the clock of a server jumps.
 #
-#   scripts/faketime.sh fetch    installs it if it is missing (Debian: `faketime`), and prints where the library lies
+#   scripts/faketime.sh fetch    installs it if it is missing (Debian: `faketime`), and prints the path of the library
 set -euo pipefail
 
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -11,7 +11,7 @@ source "$HERE/servers.sh"
 case ${1:-} in
   fetch)
     system_packages faketime faketime
-    dpkg -L libfaketime | grep '/libfaketimeMT\.so\.1$' || fail "libfaketime is not where Debian has it" "the test is left out"
+    dpkg -L libfaketime | grep '/libfaketimeMT\.so\.1$' || fail "libfaketime is not in Debian's default location" "the test is skipped"
     ;;
   *) sed -n '2,4s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

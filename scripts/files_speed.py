@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How long a question to a large CSV file takes, beside engines that were made for it.
+"""Measures the time of a query on a large CSV file, compared with DuckDB and DataFusion.
 
     pip install duckdb datafusion
     scripts/files_speed.py [--bin target/release/querymend] [--rows 1000000]
 
-Each is a new process that reads the file and answers one query; the middle of three times."""
+Each measurement is a new process that reads the file and runs one query; the median of three.
+"""
 
 import argparse, os, random, statistics, subprocess, sys, tempfile, time
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Tries every fuzz target for so many seconds, one after the other: scripts/fuzz.sh [--coverage] [SECONDS] [TARGET...]
-# Prints a table, and leaves what failed, made as short as it could be, in target/fuzz-found. docs/fuzzing.md says more.
+# Runs every fuzz target for some seconds, in sequence: scripts/fuzz.sh [--coverage] [SECONDS] [TARGET...]
+# Prints a table and writes minimized failures to target/fuzz-found. docs/design/fuzzing.md has the details.
 #
-# --coverage builds the targets of the critic anew with a counter at each branch, in a folder of its own, so that inputs which
-# reach new code are damaged further. That takes no other compiler than the stable one.
+# --coverage builds the targets of querymend-sql with branch counters, in a separate folder, so that inputs that reach new code
+# are mutated further (coverage-guided fuzzing). It requires only the stable compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 coverage=
 if [ "${1:-}" = --coverage ]; then coverage=1; shift; fi
 seconds=${1:-60}; shift || true
-case $seconds in '' | *[!0-9]*) echo "error: \`$seconds\` is no number of seconds; hint: scripts/fuzz.sh 60" >&2; exit 2 ;; esac
+case $seconds in '' | *[!0-9]*) echo "error: \`$seconds\` is not a number of seconds; hint: scripts/fuzz.sh 60" >&2; exit 2 ;; esac
 
 target=${CARGO_TARGET_DIR:-$PWD/target}
 found=$target/fuzz-found
@@ -20,7 +20,7 @@ trap 'rm -f "$log"' EXIT
 if [ -n "$coverage" ]; then
   host=$(rustc -vV | sed -n 's/^host: //p')
   pass="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
-  # With a target named, flags do not reach build scripts and macros, which have nowhere to report to.
+  # With an explicit --target, the flags do not apply to build scripts and macros, which have no runtime for the counters.
   built=$(CARGO_TARGET_DIR=$target/fuzz CARGO_PROFILE_DEV_OPT_LEVEL=2 RUSTFLAGS="$pass" \
     cargo test --locked -p querymend-sql --test integration --target "$host" --no-run 2>&1) || { echo "$built" >&2; exit 1; }
 else

@@ -1,10 +1,10 @@
-"""A gRPC client that knows nothing of this repository but the description of the service, and asks a server everything.
+"""Third-party gRPC client that calls every method of a server, given only the service description.
 
     scripts/grpc_client.sh run ADDRESS
 
-It makes its stubs from crates/server/proto, as a user would, and also does without them, from what the server says about itself.
-The server has the demo shop, and a model whose drafts are, in order: one to be mended, the same again, one that runs, and three
-that cannot be helped. What is not as it should be ends it with a line that says so; else it prints what it saw, as JSON.
+Generates its stubs from crates/server/proto, as a user would, and also works without them, by server reflection. The server
+has the demo shop and a model whose drafts are, in order: one to be repaired, the same again, one that runs, and three that
+cannot be repaired. Exits with an error message on the first unexpected result; otherwise prints the results as JSON.
 """
 
 import json
@@ -24,12 +24,12 @@ from google.protobuf.message_factory import GetMessageClass
 PROTO = Path(__file__).resolve().parent.parent / "crates" / "server" / "proto"
 QUESTION = "Which electronics are there, at what price?"
 MENDABLE = "SELECT id, price FROM products WHERE category = 'Electronics'"
-#: Seconds after which a call has hung.
+#: Timeout of a call in seconds.
 SECONDS = 600
 
 
 def stubs(folder):
-    """Makes Python of the description of the service."""
+    """Generates Python stubs from the service description."""
     files = sorted(str(file.relative_to(PROTO)) for file in PROTO.rglob("*.proto"))
     made = [f"--python_out={folder}", f"--grpc_python_out={folder}"]
     subprocess.run([sys.executable, "-m", "grpc_tools.protoc", f"-I{PROTO}", *made, *files], check=True)
@@ -45,7 +45,7 @@ def held(what, message):
 
 
 def refused(call):
-    """The status of a call that must fail, with the problem in its details."""
+    """Returns the status of a call that must fail, with the problem in its details."""
     try:
         call()
     except grpc.RpcError as error:
@@ -65,12 +65,12 @@ def main(address):
             said = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=SECONDS)
             held(said.status == health_pb2.HealthCheckResponse.SERVING, f"health of `{service}`: {said}")
 
-        # Unary, with the id of the request and a trace of the caller's own.
+        # Unary, with a request id and the caller's trace context.
         about = [("x-request-id", "python-1"), ("traceparent", f"00-{'a' * 32}-{'b' * 16}-01")]
         answer, call = client.Ask.with_call(m.AskRequest(question=QUESTION), metadata=about, timeout=SECONDS)
         held(dict(call.initial_metadata())["x-request-id"] == "python-1", "the id of the request is lost")
         held(answer.status == answers.ANSWER_STATUS_ANSWERED, f"not answered: {answer}")
-        held(answer.corrections[0].successful and answer.corrections[0].strategy == "unknown-column", "not mended")
+        held(answer.corrections[0].successful and answer.corrections[0].strategy == "unknown-column", "not repaired")
         held(answer.metadata.llm_calls == 1 and answer.HasField("cost"), "metadata or cost is missing")
         held(answer.rows.rows[0].cells[0].WhichOneof("value") == "integer", "cells have no kind")
         seen["sql"], seen["rows"] = answer.sql, len(answer.rows.rows)
@@ -83,11 +83,11 @@ def main(address):
         seen["stages"] = [name.removeprefix("STAGE_").lower() for name in began]
 
         # A conversation.
-        session = client.BeginSession(m.BeginSessionRequest(), timeout=SECONDS).session_id
+        session = client.CreateSession(m.CreateSessionRequest(), timeout=SECONDS).session_id
         client.Ask(m.AskRequest(question=QUESTION, session_id=session), timeout=SECONDS)
         turns = client.GetSession(m.GetSessionRequest(session_id=session), timeout=SECONDS).turns
         held(len(turns) == 1 and turns[0].question == QUESTION, f"the conversation is lost: {turns}")
-        client.ForgetSession(m.ForgetSessionRequest(session_id=session), timeout=SECONDS)
+        client.DeleteSession(m.DeleteSessionRequest(session_id=session), timeout=SECONDS)
 
         # Without a model.
         asked = m.CorrectRequest(original_query=MENDABLE, error_message="no such column: id", session_id="s", retry_count=1)
@@ -106,7 +106,7 @@ def main(address):
         held(breakers and all(b.state == m.BREAKER_STATE_CLOSED for b in breakers), f"breakers: {breakers}")
         client.ResetBreakers(m.ResetBreakersRequest(), timeout=SECONDS)
 
-        # What is refused.
+        # Rejected requests.
         error, status = refused(lambda: client.Ask(m.AskRequest(question=QUESTION), timeout=SECONDS))
         problem = answers.Problem()
         held(status.details[0].Unpack(problem), "the details hold no problem")
@@ -123,7 +123,7 @@ def main(address):
         error, _ = refused(lambda: unknown(b"", timeout=SECONDS))
         seen["unknown"] = error.code().name
 
-        # Without stubs: the server says what it takes.
+        # Server reflection, without stubs.
         reflected = ProtoReflectionDescriptorDatabase(channel)
         seen["services"] = sorted(reflected.get_services())
         pool = DescriptorPool(reflected)
@@ -136,7 +136,7 @@ def main(address):
         )
         held(call(taken(sql="SELECT name FROM products"), timeout=SECONDS).clean, "asked by reflection, it is not clean")
 
-        # Many at once.
+        # Concurrent calls.
         failures = []
 
         def check():

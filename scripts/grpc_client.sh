@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A gRPC client in Python, for tests: the packages that it is made of, from the Python package index that pip is configured for.
+# Installs the packages of the Python gRPC client for tests, with pip.
 #
-#   scripts/grpc_client.sh fetch      fetches what is missing, and prints where it lies (a folder for PYTHONPATH)
-#   scripts/grpc_client.sh run ARGS   the same, and runs scripts/grpc_client.py with these arguments
+#   scripts/grpc_client.sh fetch      installs missing packages, and prints their folder (for PYTHONPATH)
+#   scripts/grpc_client.sh run ARGS   also runs scripts/grpc_client.py with these arguments
 #
-# They are kept in ${QUERYMEND_CACHE:-~/.cache/querymend}, apart from those of the system, for each version of Python.
+# They are installed in ${QUERYMEND_CACHE:-~/.cache/querymend}, separate from system packages, per Python version.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ GRPC_VERSION=1.85.1
 PROTOBUF_VERSION=7.36.2
 
 fetch() {
-  command -v python3 >/dev/null || fail "there is no python3" "install Python with pip, or set QUERYMEND_TEST_CLIENTS=none"
+  command -v python3 >/dev/null || fail "python3 is not installed" "install Python with pip, or set QUERYMEND_TEST_CLIENTS=none"
   local tag folder; tag=$(python3 -c 'import sys; print(sys.implementation.cache_tag)')
   folder=$CACHE/grpc-$GRPC_VERSION-$tag
   if [ ! -d "$folder" ]; then
@@ -23,7 +23,7 @@ fetch() {
     fetch_within_deadline "grpcio $GRPC_VERSION" python3 -m pip install "${PIP[@]}" --only-binary=:all: --target "$work/packages" \
       "grpcio==$GRPC_VERSION" "grpcio-tools==$GRPC_VERSION" "grpcio-status==$GRPC_VERSION" "grpcio-reflection==$GRPC_VERSION" \
       "grpcio-health-checking==$GRPC_VERSION" "protobuf==$PROTOBUF_VERSION" \
-      || fail "pip cannot install grpcio $GRPC_VERSION" "is a Python package index reachable? QUERYMEND_TEST_CLIENTS=none leaves it out"
+      || fail "pip cannot install grpcio $GRPC_VERSION" "is a Python package index reachable? QUERYMEND_TEST_CLIENTS=none skips it"
     worked packages "$folder"
   fi
   echo "$folder"

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Has the program become slower? Counts the instructions of fixed jobs and holds them against counts that are committed.
+"""Performance regression test: counts the instructions of fixed jobs and compares them with committed counts.
 
-    scripts/instructions.py                    the release build; `cargo build --release --bin querymend` makes it
-    scripts/instructions.py --profile debug    the debug build, as ./test makes it
-    scripts/instructions.py --bless            writes what was counted into crates/cli/benches/instructions.txt
-    scripts/instructions.py --fetch            only installs valgrind where it is missing
-    scripts/instructions.py --runs 3           counts three times and shows how far the runs are apart
+    scripts/instructions.py                    the release build; `cargo build --release --bin querymend` creates it
+    scripts/instructions.py --profile debug    the debug build, as built by ./test
+    scripts/instructions.py --bless            writes the counts to crates/cli/benches/instructions.txt
+    scripts/instructions.py --fetch            only installs valgrind if it is missing
+    scripts/instructions.py --runs 3           counts three times and prints the variation
 
-Times depend on who else is at work; instructions hardly do. They are counted by valgrind (Debian: `valgrind`), which is installed where
-it is missing and may be; by its cachegrind without the caches, which counts what callgrind counts in half the time. A job that takes more than a tenth more than its committed count is a failure (exit code 1; 3 where there is no valgrind),
-one that takes more than a tenth less is worth a `--bless`. Another compiler, C library or processor counts a little differently: the
-file says which ones its counts are of.
+Unlike times, instruction counts hardly depend on the load of the machine. They are measured with valgrind (Debian:
+`valgrind`), which is installed if it is missing and permissions allow it; with cachegrind without cache simulation, which
+counts the same as callgrind in half the time. A job that exceeds its committed count by more than a tenth is a failure
+(exit code 1; 3 without valgrind); one more than a tenth below it should be blessed. Counts vary slightly with compiler,
+C library and processor; the file names those of its counts.
 """
 import argparse
 import http.server
@@ -30,12 +31,12 @@ BENCHES = ROOT / "crates/cli/benches"
 KEPT = BENCHES / "instructions.txt"
 SHARE = 0.10
 QUESTION = "Show the id and the price of every product in the category Electronics."
-#: It names a column that is not there, so that the critic, the mending and the database are all asked.
+#: Refers to an unknown column, so that review, repair and database are all involved.
 DRAFT = "SELECT id, price FROM products WHERE category = 'Electronics'"
 
 
 def valgrind():
-    """Where valgrind is; installed by name where it is not there and this user may do that."""
+    """Returns the path of valgrind; installs it if it is missing and permissions allow it."""
     if not shutil.which("valgrind"):
         install = 'STATE=; source "$1"; system_packages valgrind valgrind'
         subprocess.run(["bash", "-euc", install, "-", ROOT / "scripts/servers.sh"], stdout=subprocess.DEVNULL, check=False)
@@ -46,7 +47,7 @@ def valgrind():
 
 
 class Listening(http.server.BaseHTTPRequestHandler):
-    """Speaks like OpenAI, always says the same, and remembers what it was asked."""
+    """OpenAI-compatible server that always returns the same reply and records the requests."""
 
     asked = []
 
@@ -65,7 +66,7 @@ class Listening(http.server.BaseHTTPRequestHandler):
 
 
 def record(binary, folder, ask):
-    """A recording of the question, made now: a committed one would be wrong as soon as a word of the prompt changes."""
+    """Records the question now: a committed recording would be invalid after any change of the prompt."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listening)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     model = f"http://127.0.0.1:{server.server_port}/v1#any"
@@ -86,15 +87,16 @@ def record(binary, folder, ask):
 
 
 def surroundings(folder):
-    """Nothing of the user's own settings: they would be counted too."""
+    """Returns an environment without the user's settings, which would affect the counts."""
     return {"PATH": os.environ["PATH"], "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state"), "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
 
 
 def jobs(binary, folder):
-    """What is counted: names with the arguments of the command. Files lie in the folder."""
+    """Returns the jobs: names with command-line arguments. The files are in the folder."""
     shutil.copy(BENCHES / "queries.jsonl", folder)
     shutil.copy(ROOT / "crates/sql/tests/pages/shop.sql", folder / "shop.sql")
-    # Values are read in the background, by a thread that may or may not be done in time; and valgrind takes its time.
+    # The value index is built by a background thread, which makes counts nondeterministic; and
+    # valgrind is slow.
     (folder / "querymend.yaml").write_text("values: {enabled: false}\nlimits: {time: 30m}\nbudget: {time: 30m}\n")
     subprocess.run([binary, "demo", "shop.db"], cwd=folder, env=surroundings(folder), check=True, capture_output=True)
     ask = ["ask", QUESTION, "--db", "shop.db", "--config", "querymend.yaml", "--no-memory", "--format", "json"]
@@ -109,9 +111,9 @@ def jobs(binary, folder):
 
 
 def counted(binary, folder, arguments):
-    """The instructions of one run, all threads together, and what it wrote."""
+    """Returns the instruction count of one run over all threads, and its output."""
     command = [valgrind(), "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", binary, *arguments]
-    # The same addresses every time, where the system lets us ask for that.
+    # Disable address space randomization if permitted.
     if shutil.which("setarch") and subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode == 0:
         command = ["setarch", "-R", *command]
     ran = subprocess.run(command, cwd=folder, env=surroundings(folder), capture_output=True, text=True)
@@ -135,11 +137,11 @@ def bless(counts):
 
 
 def measure(binary, profile, runs=1):
-    """For each job: its name, counts of all runs, and the committed count."""
+    """Returns for each job its name, the counts of all runs, and the committed count."""
     before = kept()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # Without what only a debugger reads, valgrind starts in a tenth of the time.
+        # Without debug information valgrind starts in a tenth of the time.
         bare = folder / "querymend"
         if not shutil.which("strip") or subprocess.run(["strip", "-o", bare, binary]).returncode:
             shutil.copy(binary, bare)
@@ -149,7 +151,7 @@ def measure(binary, profile, runs=1):
             for _ in range(runs):
                 count, out = counted(bare, folder, arguments)
                 counts.append(count)
-                # A job that does not do its work would count as a fast one.
+                # A job that fails must not count as fast.
                 done = json.loads(out)["status"] == "answered" if job == "ask" else job == "start" or out.count("\n") == lines
                 if not done:
                     sys.exit(f"error: {job} did not do its work:\n{out}")
@@ -159,7 +161,7 @@ def measure(binary, profile, runs=1):
 def main():
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--profile", choices=["release", "debug"], default="release")
-    asked.add_argument("--binary", type=Path, help="instead of the one in target/PROFILE")
+    asked.add_argument("--binary", type=Path, help="binary to measure instead of the one in target/PROFILE")
     asked.add_argument("--bless", action="store_true")
     asked.add_argument("--fetch", action="store_true")
     asked.add_argument("--runs", type=int, default=1)

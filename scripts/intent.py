@@ -4,9 +4,10 @@
     scripts/intent.py train --data DIR      # writes crates/core/src/intent/weights.tsv
     scripts/intent.py measure --data DIR    # leave-group-out recall and false alarms on all questions under DIR
 
-Softmax regression on vectors of the built-in embedder: the vector of the whole message, then the topic of its first word (behind polite
-openings). Phrases are in datasets/intent/phrases.tsv; questions of the training sets of Spider and BIRD are examples of `data`. `measure` leaves out
-phrases by group and first word, so that no paraphrase with the same beginning is trained on, and the questions of every other database.
+Softmax regression on vectors of the built-in embedder: the vector of the whole message, then the topic of its first word
+(after polite openings). Phrases are in datasets/intent/phrases.tsv; questions of the training sets of Spider and BIRD are
+examples of `data`. `measure` holds out phrases by group and first word, so that no paraphrase with the same beginning is in
+the training set, and the questions of every other database.
 """
 import argparse
 import csv

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How fast a local model is beside llama.cpp's server, with the same file and the same machine, in turn.
+"""Compares the speed of the local model with llama.cpp's server, on the same file and machine, in alternation.
 
     scripts/local_speed.py --bin target/release/querymend [--model qwen2.5-coder-0.5b] [--rounds 3]
 
-Starts the server of scripts/model_server.sh with as many threads as there are cores. Prints a line of JSON for each round:
-tokens of a prompt read and tokens written in a second, theirs and ours, and ours as a share of theirs.
+Starts the server of scripts/model_server.sh with one thread per core. Prints a line of JSON per round: prompt tokens and
+generated tokens per second of both, and the ratio of ours to theirs.
 """
 import argparse
 import json

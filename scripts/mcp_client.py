@@ -1,9 +1,9 @@
-"""Speaks to `querymend mcp` with the protocol's own Python SDK, and fails if anything is not as it should be.
+"""Tests `querymend mcp` with the official Python SDK, and fails on any unexpected result.
 
     scripts/mcp_client.py MODE QUERYMEND ARGUMENT...
 
-MODE is `legacy` (a handshake first), `auto` (the newest protocol, as the SDK does by default), or `http`, where the address of a
-server follows instead. What it saw is printed as one line of JSON.
+MODE is `legacy` (with a handshake), `auto` (the newest protocol, the SDK's default), or `http`, followed by the URL of a
+server. Prints the results as one line of JSON.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import sys
 
 from mcp import Client, MCPError, StdioServerParameters
 
-TOOLS = ["ask", "check_sql", "repair_sql", "run_sql", "schema", "ground_value", "explain_empty"]
+TOOLS = ["ask", "check_sql", "fix_sql", "run_sql", "schema", "find_values", "explain_empty"]
 BROKEN = "SELECT id, price FROM products"
 
 
@@ -23,7 +23,7 @@ def text(result):
 
 async def speak(client):
     seen = {"version": client.protocol_version, "server": client.server_info.name}
-    assert "repair_sql" in client.instructions, client.instructions
+    assert "fix_sql" in client.instructions, client.instructions
 
     listed = (await client.list_tools()).tools
     assert [tool.name for tool in listed] == TOOLS, listed
@@ -37,7 +37,7 @@ async def speak(client):
     assert not checked.is_error and "error[unknown-column] 1:8" in text(checked), checked
     assert checked.structured_content["clean"] is False, checked
 
-    mended = await client.call_tool("repair_sql", {"original_query": BROKEN, "error_message": "no such column: id", "retry_count": 0})
+    mended = await client.call_tool("fix_sql", {"original_query": BROKEN, "error_message": "no such column: id", "retry_count": 0})
     sql = mended.structured_content["corrected_sql"]
     assert mended.structured_content["success"] and sql == "SELECT product_id, price FROM products", mended
     seen["mended"] = sql

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# The Model Context Protocol's own client for Python, with which tests speak to `querymend mcp` as other people's programs do.
+# Installs the official Python SDK of the Model Context Protocol, with which tests call `querymend mcp`.
 #
-#   scripts/mcp_client.sh fetch     fetches it where it is missing, and prints which Python has it
+#   scripts/mcp_client.sh fetch     installs it if it is missing, and prints the path of its Python
 #
-# It comes from the Python package index that pip is configured for, by name and version, and is kept in a virtual environment of
-# its own in ${QUERYMEND_CACHE:-~/.cache/querymend}.
+# Installed with pip, by name and version, into a virtual environment in ${QUERYMEND_CACHE:-~/.cache/querymend}.
 #
-# Settings, all from the environment:
-#   QUERYMEND_CACHE    where things are kept
+# Environment:
+#   QUERYMEND_CACHE    cache folder
 set -euo pipefail
 
 source "$(dirname "$0")/servers.sh"

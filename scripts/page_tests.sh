@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The page's tests: in a real browser, Debian's Chromium, with the program itself and Pyodide, all on this machine.
+# Tests of the page: unit tests, and end-to-end tests in Chromium with the real binary and Pyodide.
 #
-#   scripts/page_tests.sh fetch    installs and fetches what is missing: Chromium, Pyodide, Node.js
-#   scripts/page_tests.sh check    checks types and runs the tests of plain functions; needs no program
-#   scripts/page_tests.sh run      runs the tests in the browser (QUERYMEND_BIN is the program)
+#   scripts/page_tests.sh fetch    installs what is missing: Chromium, Pyodide, Node.js
+#   scripts/page_tests.sh check    checks types and runs the unit tests; requires no binary
+#   scripts/page_tests.sh run      runs the tests in the browser (QUERYMEND_BIN is the path of the binary)
 #
 # QUERYMEND_TEST_FULL=1 runs every combination of views and layouts, and prints times; QUERYMEND_TEST_SLOWDOWN scales every timeout.
 set -euo pipefail
@@ -12,7 +12,7 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 STATE=$HERE/../target/page
 source "$HERE/servers.sh"
 
-# Goes to the page with Node.js on PATH. `page.sh` installs the npm packages, except where it had nothing to build.
+# Changes to the web folder with Node.js on PATH. `page.sh` installs the npm packages, unless it had nothing to build.
 enter() {
   local node; node=$("$HERE/node.sh" fetch)
   export PATH=$node:$PATH
@@ -23,7 +23,7 @@ enter() {
   if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
     local registry; registry=$(npm config get registry)
     fetch_within_deadline "the page's npm packages, from $registry," npm ci --no-audit --no-fund --fetch-timeout=60000 \
-      || fail "npm cannot install the page's packages from $registry" "is it reachable? \`npm --prefix web ci\` says more"
+      || fail "npm cannot install the page's packages from $registry" "is it reachable? \`npm --prefix web ci\` prints more"
   fi
   exec 7>&-
 }

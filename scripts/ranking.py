@@ -1,10 +1,11 @@
-"""What words, and the variety of what is shown, add to the vectors: Spider train -> dev, the measure of scripts/embedder.
+"""Measures what BM25 and diversification (MMR) add to vector retrieval: Spider train -> dev, with the metric of
+scripts/embedder.
 
     python3 -m venv venv && venv/bin/pip install numpy scipy
     venv/bin/python scripts/ranking.py SPIDER [MINILM.npz]
 
-MINILM.npz holds MiniLM's vectors of the same questions as `A` (train) and `B` (dev); without it only the embedder that is
-compiled in is measured. A hit is a training question with the same SQL skeleton among the five that are shown.
+MINILM.npz contains MiniLM's vectors of the same questions as `A` (train) and `B` (dev); without it only the built-in
+embedder is measured. A hit is a training question with the same query template among the five retrieved ones.
 """
 
 import struct
@@ -21,7 +22,9 @@ from distil import Fixed
 
 
 def compiled_in():
-    """The embedder of crates/model/data/embedder.bin, whose form is described in crates/model/src/embed/fixed.rs."""
+    """The embedder of crates/model/data/embedder.bin; format in
+    crates/model/src/embed/static_embedding.rs.
+    """
     raw = (here.parent / "crates/model/data/embedder.bin").read_bytes()
     count, size, topic, words, pairs, shaped = struct.unpack("<6I", raw[8:32])
     (share,) = struct.unpack("<f", raw[32:36])
@@ -37,17 +40,19 @@ def compiled_in():
     word_of, pair = take("<u2", count), take("<u2", 2 * pairs).reshape(-1, 2)
     scales, shape_scales = take("<f4", count), take("<f4", words + pairs)
     rows = take("i1", count * topic).reshape(count, topic) * scales[:, None]
-    learnt = take("i1", (words + pairs) * shaped).reshape(-1, shaped) * shape_scales[:, None]
+    learned = take("i1", (words + pairs) * shaped).reshape(-1, shaped) * shape_scales[:, None]
     features = shape.Features.__new__(shape.Features)
     features.names, features.count = names, words + pairs
     features.word = {i: int(w) for i, w in enumerate(word_of) if w > 2}
     features.pair = {tuple(map(int, p)): words + i for i, p in enumerate(pair)}
-    return Fixed(names, rows, features, learnt, share)
+    return Fixed(names, rows, features, learned, share)
 
 
 def shown(scores, vectors, have, want, repeated=0.0, variety=0.0, pool=64, most=5):
-    """Hits among those that are shown, where each one shown makes others like it less wanted: by `repeated` those with its
-    skeleton, by `variety` times their similarity all others (MMR)."""
+    """Returns the hits among the retrieved questions. Maximal marginal relevance (MMR): each selected
+    question penalizes others, by `repeated` those with its template, and by `variety` times the
+    similarity all of them.
+    """
     hits = 0
     for row, wanted in zip(scores, want):
         near = np.argsort(-row, kind="stable")[:pool]

@@ -1,5 +1,5 @@
-"""Reads what a server says under /metrics with Prometheus' own reader, and is stricter than it: every line belongs to a family whose
-kind was said, no line comes twice, and the buckets of a histogram add up. Prints all samples as JSON.
+"""Validates /metrics with Prometheus' own parser and additional checks: every line belongs to a family with a declared type, no
+line occurs twice, and histogram buckets are cumulative. Prints all samples as JSON.
 
     curl -s http://127.0.0.1:8642/metrics | scripts/telemetry.sh read
 """

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# A release for Linux on x86_64: one program that needs nothing of the machine, with what belongs to it, as an archive.
+# Builds a release for Linux on x86_64: an archive with a static binary.
 #
-#   scripts/release.sh         builds, tries the program out, and writes dist/querymend-VERSION-linux-x86_64.tar.gz
+#   scripts/release.sh         builds and tests the binary, and writes dist/querymend-VERSION-linux-x86_64.tar.gz
 #
-# The C library is linked into the program. That takes a flag for the last step alone, so a release build that is there is used;
-# target/release/querymend is the static program afterwards. The same program gives the same archive, byte for byte: order, times and
-# owners of its files are fixed (times are that of the last commit, or SOURCE_DATE_EPOCH).
+# The C library is linked statically. That is a linker flag only, so an existing release build is reused; target/release/querymend
+# is the static binary afterwards. The archive is reproducible byte for byte: order, timestamps and owners of its files are fixed
+# (the timestamp is that of the last commit, or SOURCE_DATE_EPOCH).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "error: $1" >&2; echo "hint: $2" >&2; exit 1; }
 
-[ "$(uname -sm)" = "Linux x86_64" ] || fail "this makes releases for Linux on x86_64" "run it on such a machine"
+[ "$(uname -sm)" = "Linux x86_64" ] || fail "releases can be built on Linux x86_64 only" "run it on such a machine"
 for tool in cargo cc strip readelf tar sha256sum python3; do
   command -v "$tool" > /dev/null || fail "$tool is not installed" "Debian: apt install build-essential python3; Rust: rustup"
 done
@@ -19,10 +19,10 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 name=querymend-$version-linux-x86_64
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 
-# The program carries the page.
+# The page is embedded into the binary.
 command -v npm > /dev/null || PATH=$(scripts/node.sh fetch):$PATH
 scripts/page.sh
-# The date is for the archive alone: parts in C are built anew when it changes.
+# Set only for the archive: C dependencies would be rebuilt whenever it changes.
 env --unset=SOURCE_DATE_EPOCH cargo rustc --release --locked --package querymend-cli --bin querymend -- -C target-feature=+crt-static
 
 scratch=$(mktemp -d)
@@ -32,28 +32,28 @@ mkdir -p "$stage/completions" "$stage/man/man1" dist
 program=$stage/querymend
 strip -o "$program" "$target/release/querymend"
 
-# It needs nothing: no loader, no library.
+# Verify that the binary is static.
 if readelf --program-headers "$program" | grep -q INTERP || readelf --dynamic "$program" | grep -q NEEDED; then
-  fail "the program is not static" "is the C library's libc.a installed (Debian: libc6-dev)?"
+  fail "the binary is not static" "is the C library's libc.a installed (Debian: libc6-dev)?"
 fi
 
-# It works, where there is nothing else: with an empty environment, and where that is allowed in a folder that is its whole world.
+# Test it with an empty environment and, where permitted, in an empty chroot.
 alone() { (cd "$scratch" && env -i HOME="$scratch" "$program" "$@"); }
-[ "$(alone --version)" = "querymend $version" ] || fail "the program says another version than $version" "is it an old build?"
+[ "$(alone --version)" = "querymend $version" ] || fail "the binary does not report version $version" "is it an old build?"
 alone demo shop.db > /dev/null 2>&1
-alone check -q --db shop.db --sql "SELECT name FROM products" > /dev/null 2>&1 || fail "check refuses a right query" "run it by hand"
-if alone check --db shop.db --sql "SELECT nmae FROM products" > "$scratch/found" 2>&1; then fail "check finds nothing wrong with a wrong query" "is it an old build?"; fi
+alone check -q --db shop.db --sql "SELECT name FROM products" > /dev/null 2>&1 || fail "check rejects a valid query" "run it by hand"
+if alone check --db shop.db --sql "SELECT nmae FROM products" > "$scratch/found" 2>&1; then fail "check accepts an invalid query" "is it an old build?"; fi
 grep -q unknown-column "$scratch/found" || fail "check does not say what is wrong" "run it by hand"
 [ "$(alone run -q --db shop.db --format csv --sql "SELECT count(*) AS n FROM customers")" = $'n\n60' ] || fail "run does not count the customers" "run it by hand"
-# Names of hosts are looked up by the C library, which is now inside: at a port where nobody listens, `localhost` is refused, and not unknown.
-alone schema --db "postgres://nobody@localhost:1/none?sslmode=disable" > "$scratch/refused" 2>&1 && fail "somebody listens at port 1" "stop it"
-grep -qi refused "$scratch/refused" || fail "localhost is not found: $(cat "$scratch/refused")" "link with the C library of another system"
-alone schema --db "postgres://nobody@nowhere.invalid/none" > "$scratch/unknown" 2>&1 && fail "nowhere.invalid was found" "use a resolver that tells the truth"
-grep -q "^error" "$scratch/unknown" || fail "a host that is not there ends the program: $(cat "$scratch/unknown")" "link with the C library of another system"
+# Test name resolution, which is part of the static C library: a connection to `localhost` at a closed port must be refused.
+alone schema --db "postgres://nobody@localhost:1/none?sslmode=disable" > "$scratch/refused" 2>&1 && fail "port 1 is in use" "stop the server on it"
+grep -qi refused "$scratch/refused" || fail "localhost cannot be resolved: $(cat "$scratch/refused")" "link with the C library of another system"
+alone schema --db "postgres://nobody@nowhere.invalid/none" > "$scratch/unknown" 2>&1 && fail "nowhere.invalid was resolved" "use another DNS resolver"
+grep -q "^error" "$scratch/unknown" || fail "an unknown host crashes the binary: $(cat "$scratch/unknown")" "link with the C library of another system"
 world=$scratch/world
 mkdir "$world" && cp "$program" "$world"
 if unshare --user --map-root-user true 2> /dev/null; then
-  [ "$(unshare --user --map-root-user chroot "$world" /querymend --version)" = "querymend $version" ] || fail "it does not run on its own" "readelf says what it needs"
+  [ "$(unshare --user --map-root-user chroot "$world" /querymend --version)" = "querymend $version" ] || fail "it does not run in an empty chroot" "readelf prints its dependencies"
 fi
 
 cp LICENSE README.md "$stage"

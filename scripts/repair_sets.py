@@ -1,14 +1,14 @@
-"""Sets of broken queries whose right answer is known, for repair_table.py: made from questions with gold queries, so that rules are
-also measured on databases that nobody looked at while they were written.
+"""Sets of failing queries with known answers for repair_table.py, generated from questions with gold queries, so that rules are
+also measured on databases that were not used to develop them.
 
-`other_databases` breaks the gold queries of Spider's training questions, with the scorer's own mutations. `other_dialects` takes
-defog's gold queries for PostgreSQL, MySQL, BigQuery, SQL Server and Snowflake that SQLite refuses; its own gold query for SQLite says
-what was meant.
+`other_databases` mutates the gold queries of Spider's training questions with the scorer's mutations. `other_dialects` takes
+defog's gold queries for PostgreSQL, MySQL, BigQuery, SQL Server and Snowflake that SQLite rejects; its gold query for SQLite
+provides the expected result.
 """
 import csv, json, random, re
 from pathlib import Path
 
-#: Of each gold query so many are looked at, in an order that is always the same.
+#: Maximum number of gold queries, in a deterministic order.
 MOST = 4000
 DIALECTS = ("postgres", "mysql", "bigquery", "tsql", "snowflake")
 
@@ -22,7 +22,7 @@ def other_databases(score, data):
     controls, seen, connections = [], set(), {}
     for row in rows:
         db = f"spider/database/{row['database']}/{row['database']}.sqlite"
-        # The training queries have backticks around every name, which no model writes.
+        # The training queries quote every name with backticks, which no model does.
         sql = re.sub(r"`(\w+)`", r"\1", row["sql"])
         if db in used or (db, sql) in seen or not Path(data, db).exists():
             continue
@@ -46,7 +46,7 @@ def other_dialects(score, data):
         gold = queries(kind, "sqlite")
         for dialect in DIALECTS:
             for key, query in queries(kind, dialect).items():
-                # `{}` stands for several ways to name what is asked for.
+                # `{}` marks alternatives in the gold query.
                 if key not in gold or "{}" in query or (key[0], first(query)) in seen:
                     continue
                 db = f"defog/sqlite/{key[0]}.sqlite"

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""How long one repair takes, without a database to ask: median and 95th percentile over the failing predictions on SQLite.
+"""Measures the time of one repair without a database: median and 95th percentile over the failing predictions on SQLite.
 
     cargo build --release --bin querymend && python3 scripts/repair_speed.py
 
-The predictions are in ../shared/data beside the checkout (or QUERYMEND_DATA, its path); where there are none, the queries of
-crates/cli/benches are mended, of which half need it.
+The predictions are part of the evaluation data (docs/measurements/README.md; QUERYMEND_DATA names its folder). Without them,
+the queries of crates/cli/benches are repaired, half of which need it.
 
-One `querymend fix --batch` runs all the while; a query is sent, its answer is waited for, and the best of three is kept. The
-schema is given as CREATE TABLE text, so that nothing is asked of a database. What a query costs that needs no mending (reading
-the line, one review, writing the answer) is shown beside it.
+A single `querymend fix --batch` process receives one query at a time; the best of three times counts. The schema is given as
+CREATE TABLE text, so that no database is accessed. The time of a query that needs no repair (reading the line, one review,
+writing the answer) is printed as the baseline.
 """
 import collections, json, os, sqlite3, subprocess, sys, tempfile, time
 
@@ -38,7 +38,7 @@ def asked(fix, item):
 
 
 def broken(folder):
-    """What is to be mended: its database's name, its text, the file of its tables, its question."""
+    """Yields the inputs: database name, query, schema file, question."""
     if not os.path.isdir(DATA):
         tables = os.path.join(ROOT, "crates", "sql", "tests", "pages", "shop.sql")
         with open(os.path.join(ROOT, "crates", "cli", "benches", "queries.jsonl")) as f:
@@ -51,7 +51,7 @@ def broken(folder):
 
 
 def measure(binary):
-    """The times of repairs in seconds, in order: all of them, those of each database, and of a query that needs no mending."""
+    """Returns sorted times in seconds: of all repairs, per database, and of a query that needs no repair."""
     times = collections.defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         fix = subprocess.Popen([binary, "fix", "--batch", "-", "--root", "/"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -60,14 +60,14 @@ def measure(binary):
             took, _ = asked(fix, line(text))
             for key in ("all", name):
                 times[key].append(took)
-            times["nothing to mend"].append(asked(fix, line("SELECT 1"))[0])
+            times["no repair needed"].append(asked(fix, line("SELECT 1"))[0])
         fix.stdin.close()
         fix.wait()
     return {key: sorted(of) for key, of in times.items()}
 
 
 def at(times, share):
-    """In milliseconds."""
+    """Returns a percentile of sorted times, in milliseconds."""
     return 1000 * times[min(len(times) - 1, int(len(times) * share))]
 
 

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Runs everything that must hold before a change lands; `./test` is the command for it.
+"""Runs all checks that must pass before a change is merged; invoked as `./test`.
 
-    ./test                    every test; of the largest suites a representative part
-    ./test --full             every test, the largest suites whole
+    ./test                    every test; a representative part of the largest suites
+    ./test --full             every test, including the full largest suites
     ./test --crates sql,core  only the tests of these crates, and only the servers that they need
 
-The work is a graph of jobs: downloads, servers, the build, and the test binaries. A job starts when those that it needs are done and a
-slot is free; downloads and servers run beside the compiler. The output of a job is printed when it fails, and is kept in
-target/test-logs; a table at the end has the time of every job. Where CI is set, a missing server is a failure, except those that this
-machine may be unable to run (OPTIONAL).
+The work is a graph of jobs: downloads, servers, the build, and the test binaries. A job starts when its dependencies are
+done and a slot is free; downloads and servers run in parallel with the compiler. The output of a job is printed if it fails,
+and stored in target/test-logs; a table at the end shows the time of every job. If CI is set, a missing server is a failure,
+except for those that a machine may be unable to run (OPTIONAL).
 
-Three jobs always give the same result for the same files: the checks of the page, the documentation, and the instruction counts. They
-are left out while these files are what they were when the job last passed (target/passed has a hash of them), except with --full or
-where CI is set.
+Three jobs are deterministic functions of their input files: the checks of the page, the documentation, and the instruction
+counts. They are skipped while these files have the hash of their last successful run (target/passed), except with --full or
+if CI is set.
 
-Environment: QUERYMEND_TEST_ENGINES (databases, with commas between them), QUERYMEND_FETCH_TIMEOUT (seconds that a download may take),
-QUERYMEND_TEST_SLOWDOWN (least factor by which timeouts are scaled).
+Environment: QUERYMEND_TEST_ENGINES (databases, comma-separated), QUERYMEND_FETCH_TIMEOUT (timeout of a download in seconds),
+QUERYMEND_TEST_SLOWDOWN (minimum factor by which timeouts are scaled).
 """
 import argparse
 import fcntl
@@ -36,44 +36,48 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 LOGS = TARGET / "test-logs"
-#: For each job with a fingerprint: that of the files it last passed with.
+#: Fingerprints of the last successful runs, one file per job.
 PASSED = TARGET / "passed"
-#: Jobs that run at once: one more than a small machine has processors, since tests of servers wait half of the time.
+#: Maximum number of concurrent jobs: one more than the processors of a small machine, since server
+#: tests are often idle.
 SLOTS = 3
-#: Seconds that `calibrate` takes on a quiet machine with two cores.
+#: Duration of `calibrate` in seconds on an idle machine with two cores.
 REFERENCE_SECONDS = 0.14
-#: Seconds after which a job has hung: less than CI gives the whole run, so that the job is named.
+#: Timeout of a job in seconds: less than the CI timeout of the whole run, so that the hanging job
+#: is reported.
 JOB_TIMEOUT, FULL_JOB_TIMEOUT = 4000, 14400
+#: Scripts of the database servers.
+ENGINE_SCRIPTS = {path.stem: path.read_text() for path in sorted((ROOT / "scripts/engines").glob("*.sh"))}
 #: Servers that the tests of each crate need.
 SERVERS = {
-    "core": ["postgres"], "engine": ["postgres", "mysql", "spark", "trino", "presto"], "memory": ["stores"], "model": ["model"],
+    "core": ["postgres"], "engine": [*ENGINE_SCRIPTS], "memory": ["stores"], "model": ["model"],
     "server": ["stores"], "cli": ["model"],
 }
-#: Databases that are tested unless QUERYMEND_TEST_ENGINES names others. The first two need no server.
-ENGINES = ["sqlite", "files", "postgres", "mysql", "spark", "trino"]
-#: Other programs and files that the tests of each crate need: scripts with the verb `fetch`.
+#: Databases tested by default (see QUERYMEND_TEST_ENGINES). The first two need no server.
+ENGINES = ["sqlite", "files", *(name for name, text in ENGINE_SCRIPTS.items() if "\n# Started on request only.\n" not in text)]
+#: Other programs and files that the tests of each crate need: scripts with a `fetch` command.
 TOOLS = {
     "engine": ["datafusion_check"], "model": ["minilm"], "server": ["grpc_client", "mcp_client", "telemetry", "schemathesis"],
     "cli": ["faketime", "mcp_client"],
 }
-#: Trino needs a Maven repository, and the packaged model server a processor with AMX.
+#: Trino requires a Maven repository, and the packaged model server a processor with AMX.
 OPTIONAL = {"trino", "model"}
-#: Test binaries that stop servers which others use: they run after all others, one at a time.
+#: Test binaries that stop shared servers: they run last, one at a time.
 ALONE = ["restart"]
-#: The compiler waits for these; other downloads start after them.
+#: Downloads that the build depends on; others start later.
 BEFORE_BUILD = ["crates", "page"]
-#: Crates in the order of their tests: pure ones first, so that simple mistakes show up early, then those that take longest.
-ORDER = ["testing", "sql", "net", "eval", "core", "engine", "cli", "model", "memory", "server"]
-#: Everything that the checks of the page read, apart from Node.js itself. Of the packages, npm's own list is enough.
+#: Order of the tests: pure crates first, for early feedback, then the slowest.
+ORDER = ["testing", "sql", "net", "eval", "examples", "core", "engine", "cli", "model", "memory", "server"]
+#: Inputs of the page checks, apart from Node.js itself. The npm lock file represents the packages.
 PAGE_FILES = ["web", "web/node_modules/.package-lock.json", "scripts/page_tests.sh", "scripts/node.sh", "scripts/servers.sh"]
-#: Everything that documentation and its examples are compiled from.
+#: Inputs of the documentation and its examples.
 DOCUMENTED_FILES = [
     "Cargo.toml", "Cargo.lock", ".cargo", "clippy.toml", "rust-toolchain.toml", "crates", "models", "docs", "README.md", "web/dist",
     "scripts/rustdoc.sh",
 ]
-#: Everything that the instruction counts depend on beside the program.
+#: Inputs of the instruction counts, apart from the binary.
 COUNTED_FILES = ["scripts/instructions.py", "crates/cli/benches", "crates/sql/tests/pages/shop.sql"]
-#: Folders that are no input of any job, unless they are named.
+#: Folders that are not inputs, unless named explicitly.
 GENERATED = {"node_modules", "dist", "shots", "target", "__pycache__"}
 
 
@@ -105,13 +109,15 @@ def files_below(path):
 
 
 def fingerprint(paths, versions):
-    """Returns a function that hashes files by name and content, what commands print about versions, and this script."""
+    """Returns a function that hashes files by name and content, version output of commands, and this
+    script.
+    """
     def compute():
         digest = hashlib.blake2b(digest_size=32)
         for path in [Path(__file__).resolve(), *(file for path in paths for file in files_below(ROOT / path))]:
             try:
                 content = hashlib.blake2b(path.read_bytes()).hexdigest()
-            except OSError as error:  # a temporary file that is gone by now, or a broken link
+            except OSError as error:  # a deleted temporary file, or a broken link
                 content = str(error)
             digest.update(f"{os.path.relpath(path, ROOT)}\0{content}\n".encode())
         for command in versions:
@@ -125,11 +131,11 @@ def fingerprint(paths, versions):
 
 
 class Job:
-    """One command. It starts when the jobs that it `needs` succeeded and those that it comes `after` ended.
+    """A command. It starts after the jobs that it `needs` have succeeded and those that it comes `after` have ended.
 
-    A job that is `optional` may fail; a job that needs it runs nevertheless, unless it is `strict`. `slots` is how many of SLOTS it
-    takes. `on_success` is called with its standard output. A job with a `fingerprint`, a function, is left out while that returns what
-    it returned when the job last passed.
+    An `optional` job may fail; jobs that need it run anyway, unless they are `strict`. `slots` is the number of SLOTS that it
+    occupies. `on_success` receives its standard output. A job with a `fingerprint` function is skipped while that returns the
+    value of the last successful run.
     """
 
     def __init__(
@@ -142,10 +148,10 @@ class Job:
         self.fingerprint, self.is_unchanged = fingerprint, False
 
     def run_if_changed(self, timeout):
-        """Runs the command as `run` does, unless it passed with the same files before."""
+        """Runs the command, unless it already passed with the same inputs."""
         if not self.fingerprint:
             return self.run(timeout)
-        # Of the files as they are now: whoever changes one while the job runs gets another run.
+        # Hash before the run: a file changed while the job runs causes another run.
         inputs, passed = self.fingerprint(), PASSED / self.log.stem
         self.is_unchanged = passed.exists() and passed.read_text() == inputs
         if self.is_unchanged:
@@ -158,7 +164,7 @@ class Job:
         return succeeded, printed
 
     def run(self, timeout):
-        """Runs the command to its end; returns whether it succeeded, and what it printed if `on_success` wants that."""
+        """Runs the command; returns whether it succeeded, and its output if `on_success` is set."""
         begun = time.monotonic()
         out = self.log.with_suffix(".out") if self.on_success else self.log
         with open(out, "a+") as stdout, open(self.log, "a") as log:
@@ -183,7 +189,9 @@ class Job:
 
 
 def members(sessions):
-    """Returns the processes of some sessions: a job has one of its own, and `timeout` makes further process groups in it."""
+    """Returns the processes of sessions: each job has its own session, in which `timeout` creates
+    further process groups.
+    """
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -196,7 +204,7 @@ def members(sessions):
 
 
 def stop(sessions):
-    """Ends all processes of some sessions: politely, then after ten seconds by force."""
+    """Terminates all processes of sessions: SIGTERM, then SIGKILL after ten seconds."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         for pid in members(sessions):
             try:
@@ -210,7 +218,7 @@ def stop(sessions):
 
 
 class Graph:
-    """Jobs, and the loop that runs them. Only the loop's thread changes states and the environment."""
+    """Job graph and its event loop. Only the thread of the loop changes states and the environment."""
 
     def __init__(self, timeout):
         self.jobs, self.timeout, self.ended, self.begun = {}, timeout, queue.Queue(), time.monotonic()
@@ -223,7 +231,7 @@ class Graph:
         return [job for job in self.jobs.values() if job.state in states]
 
     def run(self):
-        """Runs all jobs, in the order in which they were added where there is a choice."""
+        """Runs all jobs; ready jobs start in the order in which they were added."""
         while True:
             while self.start_ready():
                 pass
@@ -235,7 +243,7 @@ class Graph:
             self.finish(*self.ended.get())
 
     def start_ready(self):
-        """Starts or skips the first waiting job that can be; returns whether there was one."""
+        """Starts or skips the first ready job; returns whether there was one."""
         free = SLOTS - sum(job.slots for job in self.of_state("running"))
         for job in self.of_state("waiting"):
             needed = [self.jobs[name] for name in job.needs]
@@ -252,11 +260,11 @@ class Graph:
         return False
 
     def deliver(self, job):
-        """Runs a job in a thread of its own, and hands the outcome to the loop."""
+        """Runs a job in its own thread and passes the result to the loop."""
         succeeded, printed, error = False, "", None
         try:
             succeeded, printed = job.run_if_changed(self.timeout)
-        except Exception as raised:  # a job that cannot be started has failed
+        except Exception as raised:  # a job that cannot be started counts as failed
             error = raised
         finally:
             self.ended.put((job, succeeded, printed, error))
@@ -265,7 +273,7 @@ class Graph:
         if succeeded and job.on_success:
             try:
                 job.on_success(printed)
-            except Exception as raised:  # its output is not what was expected
+            except Exception as raised:  # unexpected output
                 succeeded, error = False, raised
         job.state = "ok" if succeeded else "failed"
         outcome = "unchanged since it passed" if job.is_unchanged else f"{job.state} in {job.seconds:.1f} s"
@@ -285,7 +293,9 @@ class Graph:
 
 
 def export_engine(text):
-    """Exports the address of a database server, which a script prints as `export QUERYMEND_TEST_NAME='address'`."""
+    """Exports the URL of a database server, which a script prints as `export
+    QUERYMEND_TEST_NAME='address'`.
+    """
     for name, value in re.findall(r"^export QUERYMEND_TEST_(\w+)='(.*)'$", text, re.M):
         os.environ[f"QUERYMEND_TEST_{name}"] = value
         os.environ["QUERYMEND_TEST_ENGINES"] += f",{name.lower()}"
@@ -297,7 +307,7 @@ def export_stores(text):
 
 
 def export_match(variable, pattern=r"(?m)^(.+)$\s*\Z"):
-    """Returns a function that exports what a pattern finds, by default the last line."""
+    """Returns a function that exports the match of a pattern, by default the last line."""
     def export(text):
         os.environ[variable] = re.search(pattern, text)[1]
     return export
@@ -308,7 +318,7 @@ def script(name, *arguments):
 
 
 def add_tools(graph, crates):
-    """Adds downloads of what tests use beside servers; returns the job of each."""
+    """Adds downloads of test tools; returns the job of each."""
     exports = {"minilm": export_match("QUERYMEND_MINILM"), "faketime": export_match("QUERYMEND_FAKETIME")}
     wanted = sorted({name for crate in crates for name in TOOLS.get(crate, ())})
     return {
@@ -318,13 +328,13 @@ def add_tools(graph, crates):
 
 
 def add_servers(graph, crates):
-    """Adds servers, fetched and started; returns the job of each."""
+    """Adds servers; returns the job of each."""
     engines = [name.strip() for name in os.environ.get("QUERYMEND_TEST_ENGINES", "").split(",") if name.strip()] or ENGINES
-    known = ["sqlite", "files", *sorted(path.stem for path in (ROOT / "scripts/engines").glob("*.sh"))]
+    known = ["sqlite", "files", *ENGINE_SCRIPTS]
     for name in engines:
         if name not in known:
             sys.exit(f"error: QUERYMEND_TEST_ENGINES names `{name}`, which is no database of the tests; hint: they are {', '.join(known)}")
-    # Grows with each server that is up: tests skip the others. An empty list would mean all.
+    # Contains the running servers only: tests skip the others. An empty list would mean all.
     os.environ["QUERYMEND_TEST_ENGINES"] = ",".join([name for name in ("sqlite", "files") if name in engines] or ["none"])
     up = {
         "stores": (script("stores", "up"), export_stores),
@@ -345,9 +355,9 @@ def stop_servers(servers):
 
 
 def lint_environment():
-    """Returns the environment in which cargo compiles with Clippy's own driver, which lints and generates code in one go.
+    """Returns the environment in which cargo compiles with Clippy's driver, which lints and generates code in one pass.
 
-    `cargo clippy` would check all dependencies once more without generating code. The driver turns off optimisations of MIR, so that
+    `cargo clippy` would check all dependencies again without generating code. The driver disables MIR optimizations, so
     instruction counts differ by about 1 % from those of a plain debug build. rustdoc.sh does the same for documentation.
     """
     return {
@@ -357,7 +367,9 @@ def lint_environment():
 
 
 def add_tests(graph, crates, servers, tools, runs_everything, is_repeated):
-    """Returns a function that adds a job for each test binary that cargo says it built, and for what else needs the build."""
+    """Returns a function that adds a job per test binary reported by cargo, and the other jobs that
+    need the build.
+    """
     def add(text):
         artifacts = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         binaries, program = [], None
@@ -375,7 +387,7 @@ def add_tests(graph, crates, servers, tools, runs_everything, is_repeated):
             raise RuntimeError(f"no tests were built for {', '.join(sorted(missing))}")
         binaries.sort(key=lambda one: (one[1] in ALONE, ORDER.index(one[0].name), one[1] != "unit"))
         if runs_everything:
-            # It takes longest.
+            # The longest job.
             graph.add("browser", script("page_tests", "run"), ["tests built", "fetch browser"], strict=True, env={"QUERYMEND_BIN": program})
         before = []
         for crate, kind, binary in binaries:
@@ -387,12 +399,18 @@ def add_tests(graph, crates, servers, tools, runs_everything, is_repeated):
             needs += [tools[name] for name in TOOLS.get(crate.name, ())]
             if kind == "unit" and crate.name != "engine":
                 needs = []
+            if crate.name == "examples":
+                # `cargo test --all-targets` builds examples as test programs, not as the programs that the test runs.
+                build = ["cargo", "build", "--locked", "-p", "querymend-examples", "--examples"]
+                needs.append(graph.add("examples built", build, ["tests built"], env=lint_environment()))
             before.append(graph.add(f"{crate.name} {kind}", [binary], ["tests built", *needs], before if kind in ALONE else (), cwd=crate))
     return add
 
 
 def add_checks(graph, program, is_repeated):
-    """Adds the instruction counts and the documentation: after the pure tests, and early enough not to be what the run ends with."""
+    """Adds the instruction counts and the documentation: after the pure tests, but early enough not to
+    delay the end.
+    """
     count = "python3 scripts/instructions.py --profile debug || [ $? = 3 ]"
     counted = fingerprint([program, *COUNTED_FILES], [["valgrind", "--version"]])
     graph.add("instructions", ["bash", "-c", count], ["tests built", "fetch valgrind"], fingerprint=None if is_repeated else counted)
@@ -402,7 +420,7 @@ def add_checks(graph, program, is_repeated):
 
 
 def summarize(graph):
-    """Prints what each job took and what was skipped; returns the exit code."""
+    """Prints the time of each job and what was skipped; returns the exit code."""
     jobs = graph.jobs.values()
     passed = sum(int(count) for job in jobs for count in re.findall(r"^(?:test result: .* |ℹ pass )(\d+)(?: passed|$)", job.output(), re.M))
     failed = [job for job in jobs if job.state != "ok" and not job.optional]
@@ -424,8 +442,8 @@ def summarize(graph):
 
 def main():
     parser = argparse.ArgumentParser(prog="./test", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="run the largest suites whole")
-    parser.add_argument("--crates", metavar="NAMES", help=f"only these, with commas between them: {', '.join(ORDER)}")
+    parser.add_argument("--full", action="store_true", help="run the largest suites in full")
+    parser.add_argument("--crates", metavar="NAMES", help=f"crates to test, comma-separated: {', '.join(ORDER)}")
     args = parser.parse_args()
     crates = args.crates.split(",") if args.crates else ORDER
     for name in crates:
@@ -446,11 +464,11 @@ def main():
 
     slowdown = max(calibrate(), float(os.environ.get("QUERYMEND_TEST_SLOWDOWN") or 1))
     os.environ["QUERYMEND_TEST_SLOWDOWN"] = f"{slowdown:.2f}"
-    # Most tests of servers wait.
+    # Server tests are mostly idle.
     os.environ.setdefault("RUST_TEST_THREADS", "4")
     is_full = args.full or os.environ.get("QUERYMEND_TEST_FULL", "0") not in ("", "0")
     os.environ["QUERYMEND_TEST_FULL"] = "1" if is_full else "0"
-    # CI compiles once and keeps nothing for the next time. A compiler cache is used where it is installed.
+    # CI builds are not incremental. Use a compiler cache if one is installed.
     if "CI" in os.environ:
         os.environ.setdefault("CARGO_INCREMENTAL", "0")
     if shutil.which("sccache") and "RUSTC_WRAPPER" not in os.environ:
@@ -466,6 +484,8 @@ def main():
     build = ["cargo", "test", "--workspace", "--all-targets", "--locked", "--no-run", "--message-format=json-render-diagnostics"]
     graph.add("tests built", build, BEFORE_BUILD, slots=SLOTS, env=lint_environment())
     graph.add("format", ["cargo", "fmt", "--all", "--check"], after=BEFORE_BUILD, slots=0)
+    for check in ("layout", "language", "links", "requirements"):
+        graph.add(check, ["python3", str(ROOT / f"scripts/{check}.py")], slots=0)
     graph.add("licences", ["python3", str(ROOT / "scripts/supply_chain.py")], ["crates"], slots=0)
     servers, tools = add_servers(graph, crates), add_tools(graph, crates)
     graph.jobs["tests built"].on_success = add_tests(graph, crates, servers, tools, runs_everything, is_repeated)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Wraps rustdoc for ./test: where cargo runs the doctests of a crate, also builds its documentation, with warnings as errors.
-# `cargo doc` would check all dependencies again; for doctests they are compiled already.
+# Wraps rustdoc for ./test: when cargo runs the doctests of a crate, also builds its documentation, with warnings as errors.
+# `cargo doc` would check all dependencies again; for doctests they are already compiled.
 set -euo pipefail
 documented=()
 skip= tested=

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Explores a server by its own description, with requests that nobody thought of (schemathesis).
+# Fuzzes a server with requests generated from its OpenAPI description (schemathesis).
 #
-#   scripts/schemathesis.sh fetch          fetches it where it is missing
-#   scripts/schemathesis.sh run URL        explores the server whose description is at URL/openapi.json
+#   scripts/schemathesis.sh fetch          installs it if it is missing
+#   scripts/schemathesis.sh run URL        fuzzes the server whose description is at URL/openapi.json
 #
-# It comes from the Python package index that pip is configured for, by name and version, and is kept in a virtual environment of
-# its own in ${QUERYMEND_CACHE:-~/.cache/querymend}.
+# Installed with pip, by name and version, into a virtual environment in ${QUERYMEND_CACHE:-~/.cache/querymend}.
 set -euo pipefail
 
 source "$(dirname "$0")/servers.sh"
@@ -18,7 +17,7 @@ fetch() {
 
 run() { # url
   local program work; program=$(fetch)
-  # What it keeps of a run lies in a folder that goes away.
+  # It stores its state in a temporary folder.
   work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
   cd "$work"
   "$program" --no-color run "$1/openapi.json" --phases examples,coverage,fuzzing --max-examples "${EXAMPLES:-15}" --seed 7 --request-timeout 600 \

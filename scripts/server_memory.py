@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What memory a server takes: at rest, for each conversation, for each stream of events.
+"""Measures the memory of a server: idle, per conversation, and per event stream.
 
-    scripts/server_memory.py           needs target/release/querymend (or QUERYMEND, its path)
+    scripts/server_memory.py           requires target/release/querymend (or QUERYMEND, its path)
 
-The demo database, and the model of scripts/soak.py. Conversations have one question each, with its rows; streams are asked for all at
-once, and the most that the server had meanwhile is divided among them.
+Uses the demo database and the model of scripts/soak.py. Each conversation has one question with its rows. Streams run
+concurrently, and the peak memory is divided by their number.
 """
 import asyncio
 import json

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How many questions a second the server takes, beside one that only says hello and beside FastAPI with LangGraph.
+"""Measures the throughput of the server, compared with a hello-world server and with FastAPI and LangGraph.
 
     python3 -m venv VENV && VENV/bin/pip install fastapi uvicorn langgraph
-    VENV/bin/python scripts/server_speed.py        # needs wrk (Debian: apt install wrk)
+    VENV/bin/python scripts/server_speed.py        # requires wrk (Debian: apt install wrk)
 
-All of them are asked by wrk over 32 connections, one after the other, on the same machine. The model answers at once with a query
-that names a column which is not there: Querymend mends it, the others' model is asked again with the error, as peers do. Then 1,000
-questions at once as streams of events: how many end with their answer, and what memory a stream takes.
+wrk sends requests over 32 connections to each server in turn, on the same machine. The model replies immediately with a
+query that refers to an unknown column: Querymend repairs it, while the peer asks its model again with the error. Then 1,000
+questions are asked concurrently as event streams: how many complete, and how much memory a stream takes.
 """
 import asyncio
 import json
@@ -47,11 +47,11 @@ def wait_for(port):
             if s.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.1)
-    sys.exit(f"nobody listens at {port}")
+    sys.exit(f"error: no server listens at {port}")
 
 
 def app():
-    """FastAPI and LangGraph doing the same: link, generate, critic, execute, retry."""
+    """The same pipeline with FastAPI and LangGraph: link, generate, review, execute, retry."""
     from fastapi import FastAPI
     from pydantic import BaseModel
 
@@ -104,7 +104,9 @@ async def streams(pid, count):
 
 
 def measure(instant, querymend):
-    """Requests a second, p99 and how many were not answered with 2xx, of hello, ours and the peer; streams that ended, kB of each."""
+    """Returns requests per second, p99 and the number of non-2xx responses for hello, Querymend and
+    the peer; completed streams, kB per stream.
+    """
     ours = subprocess.Popen([instant, str(OURS), str(HELLO)], stdout=subprocess.DEVNULL)
     theirs = None
     try:

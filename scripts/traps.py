@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Traps for `fix`, `check` and `ask`: queries and questions on which Querymend must not be confidently wrong.
+"""Adversarial cases for `fix`, `check` and `ask`: queries and questions on which Querymend must not be confidently wrong.
 
     scripts/traps.py check [--bin PROGRAM]
     scripts/traps.py run --bin target/debug/querymend [--model MODEL] [--kind KIND] [--show]
 
-`check` verifies `datasets/traps/cases.jsonl`: what must run runs, unknown names are unknown, silent errors and readings change the
-rows. The shop is checked on two schemas, `pages/shop.sql` and the demo shop, which has rows only where `--bin` writes it. `run` sends
-a query to `fix` (to `check` where abstaining is right), a question to `ask`; `--show` prints every wrong case.
+`check` validates `datasets/traps/cases.jsonl`: valid queries run, unknown names are unknown, and silent errors and
+alternative interpretations change the rows. The shop is checked on two schemas, `pages/shop.sql` and the demo shop, which
+has rows only with `--bin`. `run` sends queries to `fix` (to `check` where abstaining is correct) and questions to `ask`;
+`--show` prints every wrong case.
 """
 import argparse
 import collections
@@ -28,7 +29,7 @@ EXPECT = {"comments": "verbatim", "literals": "verbatim", "unknown_table": "give
 
 
 def build(folder, program):
-    """Writes every database to the folder; without a program the demo shop has no rows."""
+    """Creates every database in the folder; without a binary the demo shop has no rows."""
     demo = "" if program else re.search(r'const TABLES: &str = r#"(.*?)"#', DEMO.read_text(), re.DOTALL)[1]
     if program:
         subprocess.run([program, "demo", f"{folder}/shop.sqlite"], check=True, capture_output=True)
@@ -58,7 +59,7 @@ def vocabulary(folder, database):
 
 
 def problems_of(case, folder, database):
-    """Returns what is wrong with a case on a database."""
+    """Returns the problems of a case on a database."""
     kind, expect, closest, readings, sql = case["kind"], case["expect"], case.get("closest"), case.get("readings", []), case.get("sql", "")
     (tables, words), (question, missing) = vocabulary(folder, database), (case.get(key, "").lower() for key in ("question", "missing"))
     readings = [sql, case["right"]] if expect == "repair" and kind == "silent_error" else readings

@@ -3,17 +3,17 @@ import { defineConfig } from "vitest/config";
 import { compressed } from "./build/compressed.ts";
 import { offlineList } from "./build/offline-list.ts";
 
-/** Where `querymend serve` listens while the page is worked on. */
+/** Address of `querymend serve` for the development proxy. */
 const server = process.env["QUERYMEND_SERVER"] ?? "http://127.0.0.1:8642";
 
-/** Milliseconds after which a test has hung, by how many times slower than usual `./test` found this machine. */
+/** Timeout of a test in milliseconds, scaled by the slowdown that `./test` measured. */
 const hangTimeout = 120_000 * Math.max(Number(process.env["QUERYMEND_TEST_SLOWDOWN"]) || 1, 1);
 
 export default defineConfig({
   plugins: [preact({ devToolsEnabled: false, prefreshEnabled: false }), offlineList(), compressed()],
   build: {
     target: "es2022",
-    // The polyfill and inlined files would need a laxer content security policy.
+    // The polyfill and inlined files would require a weaker Content Security Policy.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
@@ -21,7 +21,7 @@ export default defineConfig({
     rollupOptions: {
       input: { index: "index.html", sw: "src/sw.ts" },
       output: {
-        // A service worker rules over the folder that it lies in, so it lies at the top under a fixed name.
+        // The scope of a service worker is its folder, so it is in the root, under a fixed name.
         entryFileNames: (chunk) => (chunk.name === "sw" ? "sw.js" : "assets/[name]-[hash].js"),
         chunkFileNames: "assets/[name]-[hash].js",
         assetFileNames: "assets/[name]-[hash][extname]",
@@ -30,7 +30,7 @@ export default defineConfig({
   },
   worker: {
     format: "es",
-    // The server knows the worker that runs analyses by its name, and gives it a policy of its own.
+    // The server recognizes the analysis worker by its name and sends it a stricter Content Security Policy.
     rollupOptions: { output: { entryFileNames: "assets/[name]-[hash].js" } },
   },
   server: { proxy: { "/v1": server, "/pyodide": server, "/metrics": server } },

@@ -1,5 +1,6 @@
-//! Makes Rust of the description of the gRPC service, and keeps the description for those who ask the server for it; and lists the
-//! files of the page, where it was built.
+//! Generates the gRPC code and descriptor set, and the list of embedded web app files.
+//!
+//! The web app is embedded only if it was built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,9 @@ fn main() -> Outcome<()> {
     page(&out)
 }
 
-/// `scripts/page.sh` builds the page into this folder, which is there also where it was not built.
+/// Lists the files that `scripts/page.sh` builds into `web/dist`.
+///
+/// The directory exists even if the web app was not built.
 fn page(out: &Path) -> Outcome<()> {
     let folder = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../web/dist");
     println!("cargo:rerun-if-changed={}", folder.display());
@@ -28,13 +31,13 @@ fn page(out: &Path) -> Outcome<()> {
         let packed = PathBuf::from(format!("{}.{end}", file.display()));
         if packed.is_file() { format!("Some(include_bytes!({packed:?}))") } else { "None".to_owned() }
     };
-    let mut text = String::from("/// The files of the page.\nstatic FILES: &[File] = &[\n");
+    let mut text = String::from("/// The files of the page.\nstatic FILES: &[StaticFile] = &[\n");
     for file in files.iter().filter(|file| !file.extension().is_some_and(|end| end == "br" || end == "gz")) {
         let path = file.strip_prefix(&folder)?.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
         let path = format!("/{}", path.collect::<Vec<_>>().join("/"));
         let (brotli, gzip) = (packed(file, "br"), packed(file, "gz"));
         text.push_str(&format!(
-            "    File {{ path: {path:?}, plain: include_bytes!({file:?}), brotli: {brotli}, gzip: {gzip} }},\n"
+            "    StaticFile {{ path: {path:?}, plain: include_bytes!({file:?}), brotli: {brotli}, gzip: {gzip} }},\n"
         ));
     }
     text.push_str("];\n");

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Makes the chats that the adapter is trained on, in the words that Querymend itself uses.
+"""Generates the chats that the LoRA adapter is trained on, with Querymend's own prompts.
 
     prepare.py --bin querymend --spider DIR --out DIR
 
-DIR of Spider: train_questions.csv (database, question, sql), database/NAME/NAME.sqlite and, for scoring, questions_dev.json.
-Writes train.json (the last message of each chat is learned) and eval.json (question, gold, the messages).
+The Spider folder contains train_questions.csv (database, question, sql), database/NAME/NAME.sqlite and, for scoring,
+questions_dev.json. Writes train.json (the last message of each chat is the target) and eval.json (question, gold query,
+messages).
 
-Every training question comes once in each pass, but not always with the same surroundings: now and then with its tables in
-another order, with questions and queries of the same database before it (as memory gives them), with another dialect's name
-where the query is good for that one too, or as a conversation in which a broken query is sent back, some with advice.
+Each pass contains every training question once, with data augmentation: tables in another order, few-shot examples of the
+same database (as memory provides them), another dialect's name if the query is valid there too, or a conversation in which
+a failing query is sent back, sometimes with advice.
 """
 import argparse
 import csv
@@ -36,12 +37,12 @@ def args():
     parser.add_argument("--bin", required=True)
     parser.add_argument("--spider", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--passes", type=int, default=3, help="how often each question is taken, with other surroundings")
+    parser.add_argument("--passes", type=int, default=3, help="number of passes over the questions, each with other augmentations")
     return parser.parse_args()
 
 
 class Database:
-    """A database as the prompt shows it."""
+    """Returns a database as rendered in the prompt."""
 
     def __init__(self, binary, path):
         self.path = path
@@ -71,14 +72,15 @@ def name(word):
 
 
 def tidy(sql, spelling):
-    """The query with names as the schema spells them, quoted only where they must be."""
+    """Normalizes identifiers to the schema's spelling and quotes them only where required."""
     out = []
     for token in TOKEN.findall(sql.strip().rstrip(";")):
         if token.startswith("`"):
             word = spelling.get(token[1:-1].lower(), token[1:-1])
             out.append(name(word))
         elif token.startswith('"') and len(token) > 1:
-            # SQLite reads a name in double quotes that nothing has as text. No other dialect does.
+            # SQLite treats an unknown double-quoted identifier as a string literal. No other
+            # dialect does.
             word = token[1:-1]
             out.append(name(spelling[word.lower()]) if word.lower() in spelling else "'" + word.replace("'", "''") + "'")
         elif token.isspace():
@@ -89,7 +91,7 @@ def tidy(sql, spelling):
 
 
 def broken(sql, database, rng):
-    """The query with one typical fault in it, if that makes it fail."""
+    """Returns the query with one typical error, if that makes it fail."""
     tokens = TOKEN.findall(sql)
     places = [i for i, t in enumerate(tokens) if PLAIN.match(t) and t.lower() in database.spelling]
     aliases = [i for i, t in enumerate(tokens) if re.fullmatch(r"T\d", t) and i + 1 < len(tokens) and tokens[i + 1] == "."]
@@ -116,7 +118,9 @@ def broken(sql, database, rng):
 
 
 def portable(sql):
-    """Whether the query means the same elsewhere: nothing of SQLite's own, and what is selected beside aggregates is grouped by."""
+    """Returns whether the query is portable: no SQLite-specific syntax, and all non-aggregated columns
+    are grouped.
+    """
     if ONLY_SQLITE.search(sql):
         return False
     groups = re.findall(r"\bSELECT (.*?) FROM .*?GROUP BY (.*?)(?: HAVING| ORDER| LIMIT| EXCEPT| UNION| INTERSECT|\)|$)", sql, re.I | re.S)
@@ -127,7 +131,7 @@ def portable(sql):
 
 
 def advice(faults, given):
-    """What the product's rules advise about each broken query, in their words; None where it is not one of the common kinds."""
+    """Returns the advice of Querymend's rules for each failing query; None for uncommon errors."""
     lines = [json.dumps({"id": i, "db": os.path.join("database", db, f"{db}.sqlite"), "sql": sql}) for i, (db, sql) in enumerate(faults)]
     done = subprocess.run([given.bin, "check", "--batch", "-", "--root", given.spider], input="\n".join(lines) + "\n",
                           capture_output=True, text=True, check=True)
@@ -196,8 +200,8 @@ def main():
                     chat += [{"role": "assistant", "content": fault[0]}, {"role": "user", "content": f"The query failed: {fault[1]}.\n"}]
                     faults.append((name_of, fault[0], chat[-1]))
                 train.append({"db": name_of, "take": take, "gold": sql, "messages": chat + [{"role": "assistant", "content": sql}]})
-    told = advice([(db, sql) for db, sql, _ in faults], given)
-    for (_, _, message), line in zip(faults, told):
+    advices = advice([(db, sql) for db, sql, _ in faults], given)
+    for (_, _, message), line in zip(faults, advices):
         if line and rng.random() < 0.5:
             message["content"] += f"{line}\n"
             counts["with advice"] += 1

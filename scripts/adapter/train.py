@@ -1,29 +1,31 @@
 #!/usr/bin/env python3
-"""Trains the adapter, in two parts. One GPU, torch, transformers, accelerate and gguf; about ten minutes on a large card.
+"""Trains the LoRA adapter in two phases. Requires one GPU, torch, transformers, accelerate and gguf; about ten minutes on a
+large card.
 
     train.py DIR OUT [ADAPTER]
 
-DIR holds model.gguf, train.json and eval.json (made by prepare.py), db/NAME.sqlite and, to begin sooner, a saved tokenizer.
-The first part imitates the queries of train.json. The second asks questions of it, executes what the model itself writes, eight
-queries to each question, and makes the better ones of each eight likelier; it begins from ADAPTER where one is given, and then
-the first part is left out. OUT gets adapter_a after the first part, adapter_b after the second, adapter_b1 and so on in
-between, with bytes and a scale for each row instead of floating-point numbers, and for each a scored_*.json: every question of
-eval.json, answered with those bytes and executed.
+DIR contains model.gguf, train.json and eval.json (written by prepare.py), db/NAME.sqlite and, for a faster start, a saved
+tokenizer. Phase one is supervised fine-tuning on the queries of train.json. Phase two is reinforcement learning: it samples
+eight queries per question, executes them, and raises the probability of those that score better than the others. It starts
+from ADAPTER if given, and phase one is skipped then. OUT receives adapter_a after phase one, adapter_b after phase two, and
+adapter_b1 and so on in between, quantized to bytes with a scale per row; and for each a scored_*.json: every question of
+eval.json, answered with the quantized adapter and executed.
 
-Seen, one run, on 507 questions of ten databases that were not trained on, at the first attempt, without the product around it:
+One run, on 507 questions of ten databases not used for training, first attempt, without the rest of Querymend:
 
-    after the first part (345 steps, some 145 s) 64.3 % right, 18.5 % fail
-    in the second, after some 60 steps (200 s)   69.2 % right, 12.0 % fail
+    after phase one (345 steps, some 145 s)      64.3 % right, 18.5 % fail
+    in phase two, after some 60 steps (200 s)    69.2 % right, 12.0 % fail
     at its end, 87 steps (300 s)                 68.6 % right, 12.8 % fail
 
-An earlier form of the first part gave 66.7 %; it took every database three times, where now a quarter is taken once, to be left
-for the second part, and it had samples of values in some prompts, but no examples or dialects. What made the difference was not
-looked into. On the training questions of that quarter the second part went from 65 to 86 % right (eight queries by chance each)
-and was still rising at the end, while on other databases nothing more was seen after 60 steps. Tried before, and no gain:
-samples of values in the prompt, pairs of a right and a wrong query. One run each, so differences of a point or two may be chance.
+An earlier version of phase one gave 66.7 %. It used every database three times, where this one uses a quarter of them only
+once, to leave them for phase two; and it had sample values in some prompts, but no examples or dialects. The cause of the
+difference is not known. On the training questions of that quarter, phase two raised the share of right answers from 65 to
+86 % (eight samples each) and was still improving at the end, while other databases did not improve after 60 steps. Tried
+without gain: sample values in the prompt, and preference pairs of a right and a wrong query. One run each, so differences
+of a point or two may be noise.
 
-The run was in two pieces: the first part, then the second from the file that the first had left. The adapter is the one of the
-end, not the best of the three, and trim.py made it fit into 10 MB.
+The phases ran separately: phase two started from the file that phase one had written. The published adapter is the final
+one, not the best of the three, and was reduced to 10 MB with trim.py.
 """
 import collections
 import contextlib
@@ -58,7 +60,7 @@ def say(*words):
 
 
 class Added(torch.nn.Module):
-    """A matrix with a small change beside it."""
+    """Linear layer with a low-rank update (LoRA)."""
 
     def __init__(self, base, rank):
         super().__init__()
@@ -75,7 +77,7 @@ class Added(torch.nn.Module):
 
 
     def merge(self):
-        """Puts the change into the matrix, for writing, which is twice as fast so."""
+        """Merges the update into the matrix, which makes generation twice as fast."""
         self.inside = self.base.weight.data
         self.base.weight.data = (self.inside.float() + 2.0 * (self.up @ self.down)).to(self.inside.dtype)
 
@@ -86,7 +88,8 @@ class Added(torch.nn.Module):
 class Learner:
     def __init__(self, folder):
         self.folder = folder
-        # Tokens out of the GGUF take a minute to read; a saved tokenizer.json beside it takes a second.
+        # Reading the tokenizer from the GGUF file takes a minute; a saved tokenizer.json takes a
+        # second.
         source = {} if os.path.exists(f"{folder}/tokenizer.json") else {"gguf_file": "model.gguf"}
         self.tokens = AutoTokenizer.from_pretrained(folder, **source)
         config = GgufConfig(dequantize=True)
@@ -110,7 +113,7 @@ class Learner:
         say("loaded", sum(p.numel() for p in self.parameters) / 1e6, "million to learn")
 
     def encode(self, messages):
-        """Tokens of a chat, and which of them are learned."""
+        """Returns the tokens of a chat and the mask of those that are trained on."""
         ids, learned = [], []
         for place, message in enumerate(messages):
             head = self.tokens(f"<|im_start|>{message['role']}\n", add_special_tokens=False).input_ids
@@ -122,7 +125,7 @@ class Learner:
         return ids, learned
 
     def log_probability(self, rows):
-        """Of the learned tokens of each row: sum, and count."""
+        """Returns the sum of the log probabilities of the trained tokens per row, and their count."""
         width = max(len(ids) for ids, _ in rows)
         ids = torch.zeros((len(rows), width), dtype=torch.long)
         learned = torch.zeros((len(rows), width), dtype=torch.bool)
@@ -187,7 +190,7 @@ class Learner:
         self.learn(steps, RATE, loss, until)
 
     def asked(self, messages):
-        """Tokens of a chat up to where the answer begins."""
+        """Returns the tokens of a chat up to the start of the answer."""
         return self.encode(messages)[0] + self.tokens("<|im_start|>assistant\n", add_special_tokens=False).input_ids
 
     @contextlib.contextmanager
@@ -201,8 +204,9 @@ class Learner:
                 layer.part()
 
     def write(self, prompts, samples=1, most=MOST, chance=False):
-        """So many answers to each prompt, as lists of tokens, with the changes merged. A prompt is read once, whatever is
-        written after it."""
+        """Samples several answers per prompt, as lists of tokens, with the updates merged. Each prompt
+        is prefilled once.
+        """
         width = max(len(p) for p in prompts)
         ids = torch.tensor([[self.end] * (width - len(p)) + p for p in prompts], device=DEVICE)
         seen = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=DEVICE)
@@ -228,7 +232,7 @@ class Learner:
             left = int(going.sum())
             if not left:
                 break
-            # Rows that are over are let go when they are many; until then they write on, and it is not read.
+            # Drop finished rows once there are many; until then their output is ignored.
             if left < 0.6 * len(rows):
                 keep = going.nonzero()[:, 0]
                 rows, token, hidden, place, going = rows[keep], token[keep], hidden[keep], place[keep], going[keep]
@@ -238,7 +242,9 @@ class Learner:
         return [row[:row.index(self.end) + 1] if self.end in row else row for row in written.tolist()]
 
     def next(self, token, place, at, memory, hidden):
-        """Scores of what follows a token that stands at a place. The same as the model computes, with a tenth of its detours."""
+        """Returns the logits after a token at a position. Equivalent to the model's forward pass, with
+        a tenth of its overhead.
+        """
         model, linear = self.model.model, torch.nn.functional.linear
         heads, shared = self.model.config.num_attention_heads, self.model.config.num_key_value_heads
         state = model.embed_tokens(token)
@@ -278,9 +284,10 @@ class Learner:
         return out
 
     def weighed(self, groups):
-        """Sum of weight times log probability over the answers of some prompts: [(prompt, [(answer, weight)])].
+        """Sum of weight times log probability over answers: [(prompt, [(answer, weight)])].
 
-        Each prompt is read once, with its answers one behind the other; an answer sees the prompt and itself."""
+        Each prompt is processed once, followed by its answers; the attention mask lets an answer see the prompt and itself.
+        """
         width = max(len(p) + sum(len(a) for a, _ in answers) for p, answers in groups)
         width += -width % 8
         ids = torch.full((len(groups), width), self.end)
@@ -311,16 +318,17 @@ class Learner:
         return (each * torch.tensor(weight, device=DEVICE)).sum()
 
     def reinforce(self, chats, golds, pool, seconds, moments):
-        """Learns from what its own queries return: better than the other queries to the same question, or worse.
+        """Reinforcement learning: rewards queries that score better than other samples for the same question.
 
-        `moments` is called every so often. Half of the questions are about databases that were hardly learned by heart."""
+        `moments` is called at regular intervals. Half of the questions are about databases that phase one used only once.
+        """
         ready = [c for c in chats if golds.get((c["db"], c["gold"])) and len(c["messages"]) == 3 and "SQLite" in c["messages"][0]["content"]]
         ready = [c for c in ready if len(c["messages"][1]["content"]) < 4000]
         piles = [[c for c in ready if spared(c["db"])], [c for c in ready if not spared(c["db"])]]
         say("to reinforce on", [len(pile) for pile in piles])
         rng = random.Random(11)
         optimiser = torch.optim.AdamW(self.parameters, lr=RATE_B, weight_decay=0.0, betas=(0.9, 0.99))
-        begun, told, step, seen = time.time(), 0, 0, []
+        begun, reports, step, seen = time.time(), 0, 0, []
         while (passed := time.time() - begun) < seconds:
             for group in optimiser.param_groups:
                 group["lr"] = RATE_B * min(1, (step + 1) / 5) * min(1, max(0.1, (1 - passed / seconds) / 0.4))
@@ -355,7 +363,7 @@ class Learner:
                 size = len(following[0]) + sum(len(a) for a, _ in following[1]) if following else 0
                 if not following or (len(batch) + 1) * size > TOKENS:
                     (-self.weighed(batch) / (64 * ASKED * SAMPLES)).backward()
-                    # Now and then a gradient is not finite in bf16; then only this batch is lost.
+                    # Gradients in bf16 are occasionally not finite; skip the batch then.
                     fine = bool(torch.isfinite(torch.stack([p.grad.norm() for p in self.parameters])).all())
                     for total, p in zip(sums, self.parameters):
                         if fine:
@@ -373,9 +381,9 @@ class Learner:
                 say("reinforce", step, "reward", mean(1, True), mean(1, False), "right", mean(3, True), mean(3, False), "fails", mean(2, True), mean(2, False),
                     "groups", len(groups), "lost", lost, "norm", round(float(norm), 3), "seconds", [round(x, 1) for x in (wrote, ran, time.time() - clock - wrote - ran)])
                 seen = []
-            if passed > (told + 1) * 200:
-                told += 1
-                moments(f"b{told}")
+            if passed > (reports + 1) * 200:
+                reports += 1
+                moments(f"b{reports}")
         say("steps", step)
 
     def load(self, path):
@@ -387,7 +395,9 @@ class Learner:
                     matrix.copy_(tensors[f"{name}.{part}.weight"].float() * scale[:, None])
 
     def save(self, path):
-        """As bytes with a scale for each row. The model goes on with what was written, so that it is scored as it will be used."""
+        """Quantizes to bytes with a scale per row. The model continues with the quantized weights, so
+        the scores match the published file.
+        """
         tensors = {}
         with torch.no_grad():
             for name, layer in self.added.items():
@@ -401,7 +411,9 @@ class Learner:
 
 
 def spared(db):
-    """A quarter of the databases is shown once only in the first part, so that there are questions left to be wrong about."""
+    """Uses a quarter of the databases only once in phase one, so that phase two has questions with
+    errors left.
+    """
     return zlib.crc32(db.encode()) % 4 == 0
 
 
@@ -436,7 +448,7 @@ def score(learner, path):
 
 def main(folder, out, begun=None):
     os.makedirs(out, exist_ok=True)
-    # The pool is made before the GPU is touched, since a process that has touched it cannot be split.
+    # Create the pool before using the GPU: a process that has initialized CUDA cannot be forked.
     pool = multiprocessing.get_context("fork").Pool(int(os.environ.get("POOL", "4")))
     chats = json.load(open(f"{folder}/train.json"))
     asked = list(dict.fromkeys((c["db"], c["gold"]) for c in chats))

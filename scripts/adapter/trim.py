@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes an adapter's file smaller: drops the weakest directions of its changes, at most one of each matrix. torch, no GPU.
+"""Reduces the size of an adapter: drops its weakest singular directions, at most one per matrix. Requires torch, no GPU.
 
     trim.py IN OUT BYTES
 """
@@ -16,7 +16,7 @@ def main(source, target, limit):
     matrix = lambda name: (tensors[name].float() * tensors[f"{name}.scale"][:, None]).double()
     parts = {}
     for name in names:
-        # The product of the two, as directions with their strengths, without ever making the large matrix.
+        # Singular value decomposition of the low-rank product, without computing the full matrix.
         tall, first = torch.linalg.qr(matrix(f"{name}.lora_B.weight"))
         flat, second = torch.linalg.qr(matrix(f"{name}.lora_A.weight").T)
         left, strength, right = torch.linalg.svd(first @ second.T)

@@ -1,9 +1,9 @@
-"""Asks opendbpylot through `dbpylot mcp`, the documented way to use it from a program: the schema of the connected database is learned
-(`refresh_schema`), then `ask_database` answers with its own repairs. Lines `{"id", "db", "question"}` come in, `{"id", "sql",
-"error"}` go out.
+"""Asks opendbpylot through `dbpylot mcp`, its documented programmatic interface: loads the schema of the connected database
+(`refresh_schema`), then calls `ask_database`, which includes its own repairs. Reads lines of `{"id", "db", "question"}` and
+writes `{"id", "sql", "error"}`.
 
-It knows OpenAI at OpenAI's own address alone; the local model that it knows is Ollama on port 11434. So Ollama is chosen, and the
-setting that sends HTTP through a proxy brings its requests to ours, which speaks Ollama's protocol.
+It supports OpenAI only at OpenAI's own address, and Ollama on port 11434 as the local model. So Ollama is configured, and
+its HTTP proxy setting redirects the requests to proxy.py, which implements Ollama's protocol.
 """
 import json, os, subprocess, sys, tempfile
 
@@ -47,7 +47,7 @@ def main():
     servers = {}
     for line in sys.stdin:
         item = json.loads(line)
-        # One process for each database, and not more of them than the questions have databases.
+        # One process per database, limited to the number of databases in the questions.
         if item["db"] not in servers and len(servers) == 12:
             servers.pop(next(iter(servers))).close()
         server = servers[item["db"]] = servers.get(item["db"]) or Server(item["db"])

@@ -1,8 +1,8 @@
-"""Asks Vanna 0.7.x as its documentation tells a new user: ChromaDB and an OpenAI-compatible model, trained on the DDL of the database,
-then `ask`. Lines `{"id", "db", "question"}` come in, `{"id", "sql", "error"}` go out.
+"""Asks Vanna 0.7.x as its documentation recommends to a new user: ChromaDB and an OpenAI-compatible model, trained on the DDL
+of the database, then `ask`. Reads lines of `{"id", "db", "question"}` and writes `{"id", "sql", "error"}`.
 
-`--auto-train` leaves on what is on by default: every query that ran is kept as an example for the next questions. Charts are off,
-because they would cost further calls of the model that have no part in the answer.
+`--auto-train` keeps the default of storing every successful query as an example for later questions. Charts are disabled,
+because they would cost additional model calls that do not affect the answer.
 """
 import contextlib, json, os, sqlite3, sys, tempfile
 
@@ -39,7 +39,7 @@ def trained(db, embedder):
     con.close()
     run = vn.run_sql
 
-    # Runs as it always does, and notes what was run and what came of it: `ask` itself only prints errors.
+    # Record executed queries and their results: `ask` itself only prints errors.
     def watched(sql):
         vn.ran = [sql, "still running"]
         try:

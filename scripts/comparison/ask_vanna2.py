@@ -1,9 +1,9 @@
-"""Asks Vanna 2.x, the agent that calls tools, as its README sets it up: the `run_sql` tool on SQLite and an OpenAI-compatible model.
+"""Asks Vanna 2.x, the tool-calling agent, as set up in its README: the `run_sql` tool on SQLite and an OpenAI-compatible model.
 
-Lines `{"id", "db", "question"}` come in, `{"id", "sql", "error"}` go out. The README shows no place for the schema, and the memory of
-its quick start finds a table's definition only if the question resembles it letter by letter; the small model would have to guess.
-So the default system prompt is followed by the definitions of the tables. The tools of its memory are left out: they ask for
-two more calls of the model around every query.
+Reads lines of `{"id", "db", "question"}` and writes `{"id", "sql", "error"}`. The README does not show where to provide the
+schema, and the memory of its quick start finds a table definition only if the question resembles it literally; a small model
+would have to guess. So the table definitions are appended to the default system prompt. The memory tools are disabled: they
+cost two more model calls per query.
 """
 import asyncio, contextlib, json, os, sqlite3, sys
 
@@ -20,7 +20,7 @@ ran = []
 
 
 class Watched(SqliteRunner):
-    """Runs as it always does, and notes what was run and what came of it."""
+    """Records executed queries and their results."""
 
     async def run_sql(self, args, context):
         try:

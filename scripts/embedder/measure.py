@@ -1,4 +1,6 @@
-"""How often one of the five nearest training questions has the SQL skeleton of the question: Spider train -> dev."""
+"""Measures retrieval, Spider train -> dev: how often one of the five nearest training questions has
+the same query template.
+"""
 
 import csv
 import json
@@ -20,7 +22,7 @@ TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|[A-Za-z_][A-Za
 
 
 def skeleton(sql):
-    """SQL with `?` for literals and `_` for names; aliases and the words that change nothing are dropped."""
+    """Returns the query template: `?` for literals, `_` for names, without aliases and redundant keywords."""
     out, previous = [], ""
     tokens = TOKEN.findall(sql.strip().rstrip(";"))
     i = 0
@@ -36,7 +38,7 @@ def skeleton(sql):
         if t[0] == "'" or t[0].isdigit():
             out.append("?")
         elif t[0] == '"':
-            # Spider writes values in double quotes too; behind a comparison it is one.
+            # Spider also double-quotes values; after a comparison the token is one.
             out.append("?" if out and out[-1] in ("=", "<>", "<", ">", "<=", ">=", "like", "between", "and", "in", "(", ",")
                        and previous != "." and any(o in ("where", "having", "on") for o in out) else "_")
         elif t[0] in "`[" or (t[0].isalpha() or t[0] == "_") and low not in KEPT:
@@ -63,7 +65,9 @@ def sets(folder):
 
 
 class Retrieval:
-    """Asks `asked` of `store`; a hit is a stored question with the same skeleton among the nearest `top`."""
+    """Queries `store` with `asked`. A hit is a stored question with the same template among the
+    nearest `top`.
+    """
 
     def __init__(self, store, asked):
         self.store, self.asked = store, asked
@@ -101,7 +105,9 @@ class Retrieval:
 
 
 def paraphrases(questions, vectors):
-    """Of questions that are asked in two ways: how often the nearest other question is the other way."""
+    """For questions with two phrasings: returns how often the nearest other question is the other
+    phrasing.
+    """
     key = {}
     same = np.array([key.setdefault((d, re.sub(r"\s", "", sql.lower())), len(key)) for d, _, sql in questions])
     scores = vectors @ vectors.T
@@ -111,7 +117,8 @@ def paraphrases(questions, vectors):
 
 
 if __name__ == "__main__":
-    # python scripts/embedder/measure.py SPIDER OUT.json: questions and skeletons for `cargo bench --bench embed`.
+    # python scripts/embedder/measure.py SPIDER OUT.json: questions and templates for `cargo bench
+    # --bench embed`.
     import sys
 
     train, dev = sets(sys.argv[1])

@@ -1,4 +1,4 @@
-"""Two more measurements: BM25 and MiniLM when the words that are not of the shape are masked, and questions of another set.
+"""Two more measurements: BM25 and MiniLM with all words masked that do not belong to the shape, and questions of another set.
 
     python scripts/embedder/others.py TEACHER SPIDER BIRD_MINI_DEV.json
 """

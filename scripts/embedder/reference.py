@@ -1,4 +1,5 @@
-"""Writes crates/model/tests/embed/reference.json: what the teacher and the static embedder say in Python, for the Rust tests.
+"""Writes crates/model/tests/embed/reference.json: vectors of the teacher and of the static embedder, computed in Python, for
+the Rust tests.
 
     python scripts/embedder/reference.py TEACHER
 """
@@ -24,7 +25,7 @@ TEXTS = [
 
 
 class FromFile:
-    """Reads the file back, by the description in crates/model/src/embed/fixed.rs."""
+    """Reads the file in the format described in crates/model/src/embed/static_embedding.rs."""
 
     def __init__(self, path):
         raw = Path(path).read_bytes()

@@ -1,17 +1,18 @@
-"""The half of the static embedder that hears the shape of a question and not its topic.
+"""The half of the static embedder that encodes the shape of a question, not its topic.
 
-Words that stand in questions to many databases ("how many", "each", "at least") make the shape; all others are one word,
-"something". Each such word, and each pair of neighbours, has a vector, learnt so that questions to different databases
-whose SQL has one skeleton come close (a contrastive loss, each database's own questions left out)."""
+Words that occur in questions to many databases ("how many", "each", "at least") form the shape; all others are replaced by
+one placeholder, "something". Each such word, and each bigram, has a vector, trained with a contrastive loss so that
+questions to different databases with the same query template are close (questions of the same database are excluded).
+"""
 
 import numpy as np
 from scipy import sparse
 
-OTHER, NUMBER, START = 0, 1, 2  # numbers of the words that are no pieces
+OTHER, NUMBER, START = 0, 1, 2  # ids of words that are not word pieces
 
 
 class Features:
-    """Which words and pairs make the shape, found in questions of many databases."""
+    """Selects the words and bigrams of the shape from questions of many databases."""
 
     def __init__(self, rows, databases, names, word_databases=5, pair_databases=5, most_pairs=6000):
         self.names = names
@@ -31,7 +32,7 @@ class Features:
         self.count = 3 + len(kept) + len(self.pair)
 
     def mapped(self, row):
-        """Words of the shape; what is between them is one "something" or one number."""
+        """Returns the words of the shape, with one placeholder or number for anything in between."""
         out = [START]
         for piece in row:
             digits = self.names[piece].lstrip("#").isdigit()
@@ -58,7 +59,7 @@ def unit(z):
 
 
 def learn(x, skeletons, databases, dimensions=64, steps=400, batch=1024, rate=0.02, heat=0.07, decay=1e-4, drop=0.1, seed=1):
-    """Vectors for the features, by Adam on the contrastive loss."""
+    """Trains the vectors of the features with Adam on the contrastive loss."""
     rng = np.random.default_rng(seed)
     s = rng.normal(0, 0.1, (x.shape[1], dimensions)).astype(np.float32)
     first, second = np.zeros_like(s), np.zeros_like(s)
@@ -73,7 +74,7 @@ def learn(x, skeletons, databases, dimensions=64, steps=400, batch=1024, rate=0.
         good = e * same
         of_good, of_all = good.sum(1, keepdims=True), e.sum(1, keepdims=True) + 1e-9
         has = of_good > 1e-9
-        # The slope of -log(good / all) by each similarity.
+        # Gradient of -log(good / all) with respect to each similarity.
         slope = np.where(has, e / of_all - good / np.maximum(of_good, 1e-9), 0) / (heat * len(some))
         dz = slope @ z + slope.T @ z
         gradient = part.T @ ((dz - z * (z * dz).sum(1, keepdims=True)) / length) + decay / len(some) * s

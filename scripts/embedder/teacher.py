@@ -1,5 +1,6 @@
-"""all-MiniLM-L6-v2 with numpy alone: its word pieces and its forward pass. The teacher of the static embedder, and the
-reference that `crates/model/tests/integration/embed.rs` compares the Rust code with."""
+"""all-MiniLM-L6-v2 in plain numpy: WordPiece tokenizer and forward pass. The teacher of the static embedder, and the reference
+for the Rust code in `crates/model/tests/integration/embed.rs`.
+"""
 
 import json
 import struct
@@ -15,7 +16,7 @@ def is_punctuation(c):
 
 
 def words(text):
-    """Lower-case words without accents, every punctuation mark a word of its own."""
+    """Splits into lower-case words without accents; each punctuation character is a word."""
     out, word = [], []
     for c in unicodedata.normalize("NFD", text.lower()):
         if unicodedata.category(c) == "Mn":
@@ -35,7 +36,7 @@ def words(text):
 
 
 def pieces(text, vocabulary, unknown):
-    """Word pieces: the longest one that fits, from the left. A word that cannot be made of pieces is unknown."""
+    """WordPiece tokenization: greedy longest match from the left. Words without a match are unknown."""
     out = []
     for word in words(text):
         start, found = 0, []
@@ -56,8 +57,9 @@ def pieces(text, vocabulary, unknown):
 
 
 def gelu(x):
-    """x times the share of a normal distribution below x, by a formula for erf that is right to 1.5e-7. In place, and in
-    blocks that stay in the cache."""
+    """GELU with an approximation of erf accurate to 1.5e-7. In place, and in blocks that fit the CPU
+    cache.
+    """
     flat = x.reshape(-1)
     for at in range(0, flat.size, 1 << 14):
         v = flat[at : at + (1 << 14)]
@@ -96,13 +98,13 @@ class Teacher:
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-12) * self.w[name + ".weight"] + self.w[name + ".bias"]
 
     def line(self, x, name):
-        # One large product: numpy would multiply each row of the batch for itself.
+        # A single matrix product: numpy would multiply each row of the batch separately.
         y = x.reshape(-1, x.shape[-1]) @ self.w[name + ".weight"].T
         y += self.w[name + ".bias"]
         return y.reshape(*x.shape[:-1], -1)
 
     def forward(self, ids):
-        """Token vectors for a batch of equally long rows, [CLS] and [SEP] included."""
+        """Returns token vectors for a batch of rows of equal length, including [CLS] and [SEP]."""
         w, (b, n) = self.w, ids.shape
         x = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.position_embeddings.weight"][:n]
         x = self.norm(x + w["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
@@ -125,7 +127,7 @@ class Teacher:
         return x
 
     def embed_ids(self, rows, most=254, batch=4096):
-        """Sentence vectors of length one for rows of token numbers, equally long rows together."""
+        """Returns unit-length sentence vectors for rows of token ids; rows of equal length are batched."""
         out = np.zeros((len(rows), 384), np.float32)
         by_length = {}
         for i, row in enumerate(rows):

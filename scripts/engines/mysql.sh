@@ -1,5 +1,5 @@
-# MariaDB, for addresses of MySQL and MariaDB alike, from packages of the system.
-# The server lies where only root looks for programs.
+# MariaDB, for both MySQL and MariaDB URLs, from system packages.
+# The server is in a folder that is on the PATH of root only.
 PATH=$PATH:/usr/sbin
 mysql_word=mariadbd
 mysql_crash=KILL
@@ -11,7 +11,7 @@ mysql_fetch() {
   system_packages mariadb mariadb-client-core
 }
 
-# Who runs the server: it refuses to be root.
+# User that runs the server, which refuses to run as root.
 mysql_user() { if [ "$(id -u)" = 0 ]; then echo nobody; else id -un; fi; }
 
 mysql_set_up() { # folder
@@ -19,25 +19,25 @@ mysql_set_up() { # folder
   mkdir "$folder/mysql" "$folder/mysql/files"; to_nobody "$folder/mysql"
   mariadb-install-db --no-defaults --user="$(mysql_user)" --datadir="$folder/mysql/data" --auth-root-authentication-method=normal \
     --skip-test-db > "$folder/install.log" 2>&1 || { tail -5 "$folder/install.log" >&2; fail "MariaDB could not be set up" "see above"; }
-  # For those who ask for it; the authority is this server's alone.
+  # Certificate for TLS, with a private certificate authority.
   (cd "$folder/mysql" && openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out certificate.pem -days 3650 -subj /CN=tests \
     -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE) > "$folder/openssl.log" 2>&1 \
-    || { tail -5 "$folder/openssl.log" >&2; fail "no certificate could be made for MariaDB" "is openssl installed?"; }
+    || { tail -5 "$folder/openssl.log" >&2; fail "no certificate could be created for MariaDB" "is openssl installed?"; }
   to_nobody "$folder/mysql"
   free_port > "$STATE/mysql.port"
 }
 
 mysql_start() { # folder
   local data=$1/mysql
-  # Files may be written to one folder alone, which is there for the attacks to try.
+  # Files may be written to one folder only, for the attack tests.
   (let_go; exec setsid mariadbd --no-defaults --user="$(mysql_user)" --datadir="$data/data" --socket="$data/socket" --pid-file="$data/pid" \
     --bind-address=127.0.0.1 --port="$(kept mysql.port)" --secure-file-priv="$data/files" --innodb-flush-log-at-trx-commit=0 \
     --ssl-cert="$data/certificate.pem" --ssl-key="$data/key.pem" --innodb-buffer-pool-size=64M --skip-log-bin --skip-name-resolve --local-infile=1 >> "$data/log" 2>&1 < /dev/null) &
   echo $! > "$STATE/mysql.pid"
-  # It has to let go of everything first, and only then is what it is called.
+  # The process closes inherited descriptors first and executes the server afterwards.
   wait_for_exec "$(kept mysql.pid)" mariadbd
   await 60 "$(kept mysql.pid)" mariadbd mariadb --no-defaults -uroot -S "$data/socket" -e 'SELECT 1' \
-    || { tail -5 "$data/log" >&2; fail "MariaDB did not come up" "see above"; }
+    || { tail -5 "$data/log" >&2; fail "MariaDB did not start" "see above"; }
 }
 
 mysql_fill() { # folder

@@ -1,6 +1,6 @@
-# PostgreSQL. How it is fetched and started stands in servers.sh, because examples are kept on one too.
+# PostgreSQL. Download and start are in servers.sh, because the example store uses it too.
 postgres_word=postgres
-# To PostgreSQL it means: end at once, whoever is connected, and recover at the next start.
+# Immediate shutdown: disconnects all clients and recovers at the next start.
 postgres_crash=QUIT
 
 postgres_address() { echo "postgres://reader:reader@127.0.0.1:$(kept postgres.port)/app"; }

@@ -1,10 +1,11 @@
-# Presto, with the same catalogs as Trino, which came from it. It asks for no password.
+# Presto, with the same catalogs as Trino, and without authentication.
+# Started on request only.
 PRESTO_VERSION=0.287
 presto_word=querymend.presto
 presto_crash=KILL
 
 presto_fetch() {
-  # Its own ASM does not know the classes of Java 17.
+  # Its bundled ASM does not support class files of Java 17.
   local artifact managed=
   for artifact in asm asm-analysis asm-tree asm-util asm-commons; do
     managed+="<dependency><groupId>org.ow2.asm</groupId><artifactId>$artifact</artifactId><version>9.7</version></dependency>"
@@ -41,7 +42,7 @@ presto_start() { # folder
     java.util.concurrent.atomic java.util.regex java.time sun.nio.ch; do opens+=(--add-opens="java.base/$package=ALL-UNNAMED"); done
   start_java presto "$1" "${opens[@]}" -Dquerymend.presto=1 -Djdk.attach.allowAttachSelf=true -Djava.io.tmpdir="$1" \
     -Dconfig=etc/config.properties -cp "$CACHE/presto-$PRESTO_VERSION/lib/*" com.facebook.presto.server.PrestoServer
-  await 180 "$(kept presto.pid)" "$presto_word" in_service presto || { tail -20 "$1/log" >&2; fail "Presto did not come up" "see above"; }
+  await 180 "$(kept presto.pid)" "$presto_word" in_service presto || { tail -20 "$1/log" >&2; fail "Presto did not start" "see above"; }
   presto_tables presto
 }
 
@@ -49,11 +50,11 @@ presto_fill() { :; }
 
 presto_address() { echo "presto://reader@127.0.0.1:$(kept presto.port)/memory/default"; }
 
-# --- What Presto and Trino share.
+# --- Shared by Presto and Trino.
 
 in_service() { curl -sf "http://127.0.0.1:$(kept "$1.port")/v1/info" | grep -q '"starting" *: *false'; } # name
 
-# Makes the tables of the tests. Right after the start, a server may not have noticed yet that it is its own worker.
+# Creates the tables of the tests. Right after the start, a server may not have registered itself as a worker yet.
 presto_tables() { # name
   python3 - "$1" "$(kept "$1.port")" <<'PYTHON'
 import json, sys, time, urllib.request

@@ -1,5 +1,5 @@
-# Spark's Thrift server, which speaks the protocol of HiveServer2: the programs are in the source package of PySpark, and Java runs
-# them. SPARK_AUTH=NOSASL starts one that greets nobody; else it asks for a name and a password, and believes all of them.
+# Spark's Thrift server, which implements the protocol of HiveServer2, from the source package of PySpark. SPARK_AUTH=NOSASL
+# starts it without a SASL handshake; otherwise it accepts any user name and password.
 spark_word=HiveThriftServer2
 spark_crash=KILL
 SPARK_VERSION=3.5.9
@@ -10,23 +10,23 @@ spark_fetch() {
   [ -d "$CACHE/spark-$SPARK_VERSION" ] && return
   working
   echo "fetching pyspark $SPARK_VERSION (318 MB)" >&2
-  # Its checksum is looked at by pip, before anything of the package is run to ask for its name.
+  # pip verifies the checksum before it runs any code of the package.
   echo "pyspark==$SPARK_VERSION --hash=sha256:$SPARK_SHA256" > "$work/wanted"
   fetch_within_deadline "pyspark $SPARK_VERSION" python3 -m pip download "${PIP[@]}" --no-deps --no-binary pyspark --require-hashes -r "$work/wanted" \
-    --dest "$work" || fail "pip cannot download pyspark $SPARK_VERSION" "is a Python package index reachable? is there room for 700 MB?"
+    --dest "$work" || fail "pip cannot download pyspark $SPARK_VERSION" "is a Python package index reachable? is there 700 MB of disk space?"
   mkdir "$work/files"
   tar xzf "$work/pyspark-$SPARK_VERSION.tar.gz" -C "$work/files" --strip-components=2 --no-same-owner "pyspark-$SPARK_VERSION/deps/jars"
   worked files "$CACHE/spark-$SPARK_VERSION"
 }
 
-spark_java() { # folder; the command is left in an array, so that the process which is started is Java itself
+spark_java() { # folder; sets an array with the command, so that the started process is Java itself
   local folder=$1 opens=() package
-  # What Spark asks of Java 17; its own scripts say the same.
+  # Options that Spark requires for Java 17, as in its own scripts.
   for package in java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent \
     java.util.concurrent.atomic sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar; do
     opens+=("--add-opens=java.base/$package=ALL-UNNAMED")
   done
-  # Quick to start rather than quick in the long run.
+  # Optimize for a fast start rather than for peak performance.
   spark_java=(java -Xmx1g -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto "${opens[@]}" -Djdk.reflect.useDirectMethodHandle=false \
     -Djava.io.tmpdir="$folder/tmp" -Dlog4j2.configurationFile="$folder/log4j2.properties" -cp "$CACHE/spark-$SPARK_VERSION/jars/*")
 }
@@ -49,7 +49,7 @@ END
 
 spark_start() { # folder
   local folder=$1 log=$1/log; spark_java "$1"
-  # What a killed one has left says nothing about the next.
+  # Delete the state of a killed server.
   rm -f "$log"
   (
     cd "$folder"; let_go
@@ -65,10 +65,10 @@ spark_start() { # folder
       --hiveconf hive.server2.authentication="$(kept spark.auth)" > "$log" 2>&1 < /dev/null &
     echo $! > "$STATE/spark.pid"
   )
-  # It goes by another name until it is Java.
+  # The process has another name until it executes Java.
   wait_for_exec "$(kept spark.pid)" "$spark_word"
   await 180 "$(kept spark.pid)" "$spark_word" grep -q 'HiveThriftServer2 started' "$log" \
-    || { tail -20 "$log" >&2; fail "Spark did not come up" "see above"; }
+    || { tail -20 "$log" >&2; fail "Spark did not start" "see above"; }
 }
 
 spark_address() {
@@ -87,5 +87,5 @@ CREATE TABLE groessen (`naïve col` INT, `Σ` INT) USING parquet;
 INSERT INTO groessen VALUES (7, 8);
 END
   "${spark_java[@]}" org.apache.hive.beeline.BeeLine --silent=true -u "jdbc:hive2://127.0.0.1:$(kept spark.port)/default$auth" \
-    -n reader -p reader -f "$1/fill.sql" > "$1/fill.log" 2>&1 || { tail -20 "$1/fill.log" >&2; fail "the tables could not be made" "see above"; }
+    -n reader -p reader -f "$1/fill.sql" > "$1/fill.log" 2>&1 || { tail -20 "$1/fill.log" >&2; fail "the tables could not be created" "see above"; }
 }

@@ -1,6 +1,6 @@
-# Trino 435, the last one for Java 17, with a catalog that keeps tables in memory and one that makes them up (TPC-H).
+# Trino 435, the last version for Java 17, with an in-memory catalog and a generated one (TPC-H).
 #
-# It is reached over TLS, with a certificate of its own, and asks for a password there. The port without TLS is for the script.
+# Clients use TLS with a self-signed certificate and a password. The port without TLS is used by this script only.
 TRINO_VERSION=435
 trino_word=querymend.trino
 trino_crash=KILL
@@ -15,7 +15,7 @@ trino_set_up() { # folder
   echo "$port" > "$STATE/trino.port"; echo "$secure" > "$STATE/trino.secure"
   mkdir -p "$folder/etc/catalog" "$folder/plugin/passwords/META-INF/services" "$folder/classes"
   cp -r "$CACHE/trino-$TRINO_VERSION/plugin/." "$folder/plugin"
-  # What starts the server, and what knows the password, are no packages: they are a few lines each.
+  # The launcher and the password authenticator are not packaged; they are a few lines each.
   cat > "$folder/Main.java" <<JAVA
 public class Main { public static void main(String[] none) { new io.trino.server.Server().start("$TRINO_VERSION"); } }
 JAVA
@@ -38,7 +38,7 @@ public class Passwords implements Plugin {
     }
 }
 JAVA
-  # Tools that run for a second are not worth an optimising compiler: 3 s of CPU instead of 6.
+  # Disable the optimizing compiler for short-lived tools: 3 s of CPU time instead of 6.
   local quick=(-J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC)
   javac "${quick[@]}" -proc:none -cp "$lib/*" -d "$folder/classes" "$folder/Main.java"
   javac "${quick[@]}" -proc:none -cp "$lib/*" -d "$folder/plugin/passwords" "$folder/Passwords.java"
@@ -79,12 +79,12 @@ EOT
 trino_start() { # folder
   start_java trino "$1" -Dquerymend.trino=1 -Djdk.attach.allowAttachSelf=true -Dconfig=etc/config.properties \
     -cp "$1/classes:$CACHE/trino-$TRINO_VERSION/lib/*" Main
-  await 180 "$(kept trino.pid)" "$trino_word" in_service trino || { tail -20 "$1/log" >&2; fail "Trino did not come up" "see above"; }
-  # Tables in memory are gone with the server that held them.
+  await 180 "$(kept trino.pid)" "$trino_word" in_service trino || { tail -20 "$1/log" >&2; fail "Trino did not start" "see above"; }
+  # In-memory tables are lost when the server stops.
   presto_tables trino
 }
 
-# It is filled at each start.
+# The tables are created at each start.
 trino_fill() { :; }
 
 trino_address() { echo "trino://reader:reader@127.0.0.1:$(kept trino.secure)/memory/default?sslrootcert=$(kept trino.folder)/certificate.pem"; }

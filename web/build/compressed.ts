@@ -4,11 +4,11 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Plugin } from "vite";
 
-const small = /\.(js|css|html|svg|json|webmanifest|wasm)$/;
+const compressible = /\.(js|css|html|svg|json|webmanifest|wasm)$/;
 
 /**
- * Writes each file's `.br` and `.gz` beside it, so that the server never compresses anything itself, and tells what the first load
- * takes over the wire.
+ * Precompresses each file as `.br` and `.gz`, so that the server never compresses at run time, and prints the compressed
+ * size of the first load.
  */
 export function compressed(): Plugin {
   let out = "dist";
@@ -19,12 +19,12 @@ export function compressed(): Plugin {
       out = config.build.outDir;
     },
     async closeBundle() {
-      // The folder is part of the repository, though nothing in it is; a build empties it.
-      await writeFile(join(out, ".gitignore"), "# The page is built into this folder; the program takes it from here.\n*\n!.gitignore\n");
+      // The folder is tracked but its content is not; the build has just emptied it.
+      await writeFile(join(out, ".gitignore"), "# Build output of the page, embedded into the binary.\n*\n!.gitignore\n");
       const sizes = new Map<string, { plain: number; br: number }>();
       for (const entry of await readdir(out, { recursive: true, withFileTypes: true })) {
         const path = join(entry.parentPath, entry.name);
-        if (!entry.isFile() || !small.test(entry.name)) continue;
+        if (!entry.isFile() || !compressible.test(entry.name)) continue;
         const text = await readFile(path);
         const br = await promisify(brotliCompress)(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } });
         await writeFile(`${path}.br`, br);

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Plugin } from "vite";
 
-/** What stands in `sw.ts` where the list belongs. */
-const place = "__OFFLINE_FILES__";
+/** Placeholder in `sw.ts` for the list. */
+const placeholder = "__OFFLINE_FILES__";
 
 /**
- * Tells the service worker which files there are, and gives their list a name of its own, so that a new build takes the place of the
- * old one. Charts and the analysis worker are left out: they are kept once they were needed.
+ * Inserts the list of files to precache into the service worker, with a version hash, so that a new build replaces the old
+ * cache. Charts and the analysis worker are left out; charts are cached on first use.
  */
 export function offlineList(): Plugin {
   return {
@@ -23,7 +23,7 @@ export function offlineList(): Plugin {
           .map((file) => `/${file.fileName}`)
           .sort();
         const version = createHash("sha256").update(files.join()).digest("hex").slice(0, 12);
-        worker.code = worker.code.replace(new RegExp(`["'\`]${place}["'\`]`), JSON.stringify(JSON.stringify({ version, files })));
+        worker.code = worker.code.replace(new RegExp(`["'\`]${placeholder}["'\`]`), JSON.stringify(JSON.stringify({ version, files })));
       },
     },
   };

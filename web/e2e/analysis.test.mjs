@@ -1,4 +1,4 @@
-// When no query answers a question, plain rows come to the browser and Python computes the answer there, out of reach of everything.
+// Fallback analysis: if no query succeeds, the browser fetches rows and computes the answer with sandboxed Python.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -13,10 +13,10 @@ const endless = "Which product never ends?";
 const broken = "Which product is broken?";
 const cut = "How many items are there in all orders?";
 const program = /Python program with pandas/;
-// SQLite has no such function, and no rule can put it right.
+// SQLite has no such function, and no rule can fix it.
 const hopeless = "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY price) FROM products";
 
-// Tries every way out of the worker and prints those that are open, so that the test sees that it ran to its end.
+// Tries to escape the sandbox of the worker and prints what it reached; the output also proves that it ran to the end.
 const escape = `
 import sys, gc
 found = []
@@ -46,7 +46,7 @@ try:
     found.append("urllib")
 except BaseException:
     pass
-print("ways out:", len(found), sorted(set(found)))
+print("escapes:", len(found), sorted(set(found)))
 `;
 
 const failing = (question, code) => [
@@ -61,12 +61,12 @@ const script = [
   ...failing(broken, "result = products['no such column'].sum()"),
 ];
 
-// Each analysis loads Python and pandas into a worker of its own, twelve seconds of a processor; so two run at once, and the attack and
-// the right answer are one program.
+// Each analysis loads Python and pandas into its own worker, about twelve CPU seconds; so only two run concurrently, and one
+// program both attacks the sandbox and computes the answer.
 describe("analysis in the browser", { concurrency: 2 }, () => {
   let server;
   before(async () => {
-    assert.ok(fs.existsSync(path.join(pyodide, "pyodide.mjs")), `there is no Python for browsers in ${pyodide}: run scripts/pyodide.sh`);
+    assert.ok(fs.existsSync(path.join(pyodide, "pyodide.mjs")), `Pyodide is missing in ${pyodide}: run scripts/pyodide.sh`);
     server = await start({ script, config: { limits: { rows: 200 } }, args: ["--pyodide", pyodide] });
   });
   after(async () => {
@@ -79,7 +79,7 @@ describe("analysis in the browser", { concurrency: 2 }, () => {
     await page.getByRole("button", { name: "Ask", exact: true }).click();
     const analysis = page.getByRole("article", { name: question }).getByRole("region", { name: "Computed in the browser" });
     await analysis.waitFor().catch(async () => {
-      assert.fail(`no analysis began; the page says: ${(await page.textContent("main"))?.slice(0, 600)}\nthe server: ${server.log().slice(-1500)}`);
+      assert.fail(`no analysis started; the page shows: ${(await page.textContent("main"))?.slice(0, 600)}\nthe server: ${server.log().slice(-1500)}`);
     });
     return analysis;
   }
@@ -89,7 +89,7 @@ describe("analysis in the browser", { concurrency: 2 }, () => {
     return reply.json().rows.rows.map(([price]) => price);
   }
 
-  test("C05: a question that no query answers is computed in the browser, from its rows alone", async (t) => {
+  test("computes an answer in the browser sandbox", async (t) => {
     const sorted = await prices();
     const right = (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
     const tab = await openTab({ t });
@@ -97,18 +97,18 @@ describe("analysis in the browser", { concurrency: 2 }, () => {
     const analysis = await ask(page, median);
     const requests = [];
     context.on("request", (request) => requests.push(new URL(request.url()).pathname));
-    await analysis.getByText("less sure").waitFor();
+    await analysis.getByText("lower confidence").waitFor();
     await shot(page, "analysis-running");
-    await analysis.getByText("The analysis is done.").waitFor({ state: "attached", timeout: analysisTimeout });
+    await analysis.getByText("The analysis is complete.").waitFor({ state: "attached", timeout: analysisTimeout });
     const shown = await analysis.textContent();
     const number = right.toFixed(6).replace(/\.?0+$/, "");
     assert.ok(shown.replaceAll(",", "").includes(number), `${number} is not in: ${shown.slice(0, 400)}`);
     await analysis.getByText("How it was computed").click();
     await analysis.getByText('products["price"].median()').waitFor();
     await analysis.getByText(`${sorted.length} rows`).waitFor();
-    // Only its output has the number of ways out: the text of the program does not.
-    assert.match(shown, /ways out: 0 \[\]/, shown.slice(0, 400));
-    // Requests of the worker are seen, and none is for the address that the program asks for.
+    // The count occurs only in the output, not in the code shown.
+    assert.match(shown, /escapes: 0 \[\]/, shown.slice(0, 400));
+    // Requests of the worker are recorded, and none has the URL that the program tried to fetch.
     assert.ok(requests.some((path) => path.startsWith("/pyodide/pandas-")), `requests: ${requests.join(", ")}`);
     assert.deepEqual(requests.filter((path) => path === "/v1/databases"), []);
     await accessible(page, "an analysis in the browser");
@@ -116,14 +116,14 @@ describe("analysis in the browser", { concurrency: 2 }, () => {
     await clean(tab);
   });
 
-  fullTest("rows that could not be fetched are told above the result", async (t) => {
+  fullTest("warns about truncated tables above the result", async (t) => {
     const tab = await openTab({ t });
     const analysis = await ask(tab.page, cut);
     await analysis.getByText("Not all rows of order_items could be fetched").waitFor({ timeout: analysisTimeout });
     await clean(tab);
   });
 
-  fullTest("a program that never ends is stopped", async (t) => {
+  fullTest("stops an endless program", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     const analysis = await ask(page, endless);
@@ -134,11 +134,11 @@ describe("analysis in the browser", { concurrency: 2 }, () => {
     await clean(tab);
   });
 
-  test("C05: a program that fails says where, and is not tried again", async (t) => {
+  test("reports the failing line and does not retry", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     const analysis = await ask(page, broken);
-    await analysis.getByText(/The analysis came to nothing: line 1: KeyError/).waitFor({ timeout: analysisTimeout });
+    await analysis.getByText(/The analysis failed: line 1: KeyError/).waitFor({ timeout: analysisTimeout });
     const programs = server.model.prompts.filter((prompt) => program.test(prompt) && prompt.includes(broken));
     assert.equal(programs.length, 1);
     await accessible(page, "an analysis that failed");

@@ -1,4 +1,4 @@
-// The main path: a question, what is done for it, the rows, the picture, and why the answer can be trusted.
+// Main path: a question, its progress, the rows, the chart and the evidence.
 import assert from "node:assert/strict";
 import { before, describe } from "node:test";
 import { accessible, clean, openTab, phone, shot } from "./browser.mjs";
@@ -14,7 +14,7 @@ const hopeless = "What is the mood of the warehouse?";
 
 const products = "SELECT category, count(*) AS products FROM products GROUP BY category ORDER BY products DESC";
 
-// The model writes nothing before the test has seen that it is asked.
+// The model waits until the test has seen that generation has started.
 let begin;
 const begun = new Promise((resolve) => {
   begin = resolve;
@@ -40,15 +40,15 @@ describe("asking", () => {
     await page.getByLabel("Your question").fill(question);
     await page.getByRole("button", { name: "Ask", exact: true }).click();
   }
-  /** The part of the page that belongs to one question. */
+  /** Returns the element of a question. */
   const turn = (page, question) => page.getByRole("article", { name: question });
 
-  test("C07: a question shows its stages, then rows and a chart", async (t) => {
+  test("shows the stages of a question, then rows and a chart", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(server.url);
     await ask(page, byCategory);
-    const stages = turn(page, byCategory).getByRole("list", { name: "How the answer came about" });
+    const stages = turn(page, byCategory).getByRole("list", { name: "Steps to the answer" });
     await stages.getByText("Writing a query…").waitFor();
     await shot(page, "ask-stages");
     begin();
@@ -64,22 +64,22 @@ describe("asking", () => {
     await clean(tab);
   });
 
-  test("Q14: a query that was mended shows what changed, why, and how sure that is", async (t) => {
+  test("shows the diff and the fixes of a repaired query", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(server.url);
     await ask(page, misspelt);
     const answer = turn(page, misspelt);
     await answer.getByText("How it was answered").click();
-    await answer.getByRole("heading", { name: "What was mended" }).waitFor();
+    await answer.getByRole("heading", { name: "Repairs" }).waitFor();
     await answer.locator("del", { hasText: "categry" }).first().waitFor();
     await answer.locator("ins", { hasText: "category" }).first().waitFor();
-    await accessible(page, "a mended answer");
-    await shot(page, "ask-mended");
+    await accessible(page, "a repaired answer");
+    await shot(page, "ask-repaired");
     await clean(tab);
   });
 
-  test("a question is cancelled by its button, and the next one is answered", async (t) => {
+  test("cancels a question and answers the next one", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(server.url);
@@ -93,7 +93,7 @@ describe("asking", () => {
     await clean(tab);
   });
 
-  test("a failure of the model is told in words", async (t) => {
+  test("reports a failure of the model", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(server.url);
@@ -104,7 +104,7 @@ describe("asking", () => {
     await clean(tab);
   });
 
-  test("a clarifying question is answered with the keyboard", async (t) => {
+  test("answers a clarifying question with the keyboard", async (t) => {
     const tab = await openTab({ t, viewport: phone, dark: true });
     const { page } = tab;
     await page.goto(server.url);
@@ -130,12 +130,12 @@ describe("asking", () => {
     await clean(tab);
   });
 
-  test("the main path needs no pointer", async (t) => {
+  test("the main path works with the keyboard only", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     const { keyboard } = page;
     await page.goto(server.url);
-    // The question box has the focus already, and "/" brings it back from anywhere.
+    // The question box has the initial focus, and "/" focuses it from anywhere.
     await page.locator("#question:focus").waitFor();
     await keyboard.type("How many orders are there?");
     await keyboard.press("Enter");
@@ -149,9 +149,9 @@ describe("asking", () => {
           const text = element === document.body ? "" : (element.getAttribute("aria-label") ?? element.textContent ?? "");
           return { text: text.trim(), seen: getComputedStyle(element).outlineStyle !== "none" };
         });
-        if (focused.text.startsWith(wanted)) return assert.ok(focused.seen, `the focus on "${wanted}" cannot be seen`);
+        if (focused.text.startsWith(wanted)) return assert.ok(focused.seen, `the focus on "${wanted}" is not visible`);
       }
-      assert.fail(`Tab does not come to "${wanted}"`);
+      assert.fail(`Tab does not reach "${wanted}"`);
     };
     await page.evaluate(() => document.activeElement instanceof HTMLElement && document.activeElement.blur());
     await reach("Skip to the content");
@@ -167,8 +167,8 @@ describe("asking", () => {
     await clean(tab);
   });
 
-  test("answers fit a phone, and stay readable in the dark", async (t) => {
-    // Answers in the light are looked at above, and other views on a phone in the light.
+  test("answers fit a phone and the dark theme", async (t) => {
+    // Other tests cover answers in the light theme, and other views on a phone in the light theme.
     for (const dark of isFull ? [false, true] : [true]) {
       const tab = await openTab({ t, viewport: phone, dark, touch: true });
       const { page } = tab;

@@ -1,4 +1,4 @@
-// The browser of all tests: each tab has a fresh profile, and watches for dialogs, errors, and breaches of the page's policy.
+// Browser of all tests. Each tab has a fresh profile and records dialogs, errors and violations of the Content Security Policy.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -13,11 +13,11 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const shots = path.join(here, "shots");
 const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Debian's Chromium, or whichever is named. */
+/** Returns the path of Chromium: `CHROMIUM`, or the first one on PATH. */
 function executable() {
   const folders = (process.env.PATH ?? "").split(":");
   const found = process.env.CHROMIUM ?? folders.flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => path.join(folder, name))).find((file) => fs.existsSync(file));
-  assert.ok(found, "there is no chromium on PATH; name one with CHROMIUM=");
+  assert.ok(found, "Chromium is not on PATH; set CHROMIUM to its path");
   return found;
 }
 
@@ -27,7 +27,7 @@ export const phone = { width: 360, height: 740 };
 let launched = null;
 after(async () => (await launched?.catch(() => null))?.close());
 
-/** Returns the one browser of this process, which is launched for the first tab, and again should it crash. */
+/** Returns the shared browser. Launches it on first use and after a crash. */
 export function browser() {
   launched ??= launch();
   return launched;
@@ -46,39 +46,39 @@ async function launch() {
 }
 
 /**
- * Opens a tab in a profile of its own, which is closed when the test `t` ends. Its `troubles` are things that must not come up in it.
+ * Opens a tab in a fresh profile, which is closed when the test `t` ends. Collects unexpected dialogs and errors in `failures`.
  */
 export async function openTab({ t, viewport = wide, dark = false, reducedMotion = "reduce", touch = false } = {}) {
   const context = await (await browser()).newContext({ viewport, colorScheme: dark ? "dark" : "light", reducedMotion, hasTouch: touch, isMobile: touch });
   t?.after(() => context.close());
   context.setDefaultTimeout(hangTimeout);
   const page = await context.newPage();
-  const troubles = [];
+  const failures = [];
   page.on("dialog", (dialog) => {
-    troubles.push(`dialog: ${dialog.message()}`);
+    failures.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
-  page.on("pageerror", (error) => troubles.push(`error: ${error.stack ?? error}`));
+  page.on("pageerror", (error) => failures.push(`error: ${error.stack ?? error}`));
   page.on("console", (message) => {
-    if (/Content Security Policy|Refused to/i.test(message.text())) troubles.push(`policy: ${message.text()}`);
+    if (/Content Security Policy|Refused to/i.test(message.text())) failures.push(`policy: ${message.text()}`);
   });
   await page.addInitScript(() => {
-    globalThis.breaches = [];
-    addEventListener("securitypolicyviolation", (event) => globalThis.breaches.push(`${event.effectiveDirective} ${event.blockedURI}`));
-    // The page gives up on slow work after ten seconds and more; no test waits for that, and on a slow machine it must not come.
+    globalThis.violations = [];
+    addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(`${event.effectiveDirective} ${event.blockedURI}`));
+    // Scale the long timeouts of the page, so that they do not expire on a slow machine; no test waits for them.
     const later = setTimeout.bind(globalThis);
     globalThis.setTimeout = (task, delay, ...rest) => later(task, delay >= 10_000 ? 100 * delay : delay, ...rest);
   });
-  return { context, page, troubles };
+  return { context, page, failures };
 }
 
-/** Nothing that must not come up has come up. */
-export async function clean({ page, troubles }) {
-  assert.deepEqual(troubles, []);
-  assert.deepEqual(await page.evaluate(() => globalThis.breaches), []);
+/** Asserts that no dialogs, errors or policy violations occurred. */
+export async function clean({ page, failures }) {
+  assert.deepEqual(failures, []);
+  assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
 }
 
-/** Keeps a picture for people to look at, in a full run. */
+/** Saves a screenshot in a full run. */
 export async function shot(page, name) {
   if (!isFull) return;
   fs.mkdirSync(shots, { recursive: true });
@@ -86,10 +86,10 @@ export async function shot(page, name) {
 }
 
 /**
- * What axe finds wrong with what is shown. It runs as the browser's own tools do, outside the page's policy, which would not let it in.
+ * Asserts that axe finds no accessibility violations. Runs it outside the page's Content Security Policy, which would block it.
  */
 export async function accessible(page, what) {
   const found = await page.evaluate(`(() => { ${axe}; return axe.run(document, { resultTypes: ["violations"] }); })()`);
-  const told = found.violations.map(({ id, help, nodes }) => `${id}: ${help}\n    ${nodes.slice(0, 4).map((node) => `${node.target.join(" ")} ${node.any[0]?.message ?? ""}`).join("\n    ")}`);
-  assert.deepEqual(told, [], `${what} is not accessible to all:\n${told.join("\n")}`);
+  const violations = found.violations.map(({ id, help, nodes }) => `${id}: ${help}\n    ${nodes.slice(0, 4).map((node) => `${node.target.join(" ")} ${node.any[0]?.message ?? ""}`).join("\n    ")}`);
+  assert.deepEqual(violations, [], `accessibility violations in ${what}:\n${violations.join("\n")}`);
 }

@@ -1,4 +1,4 @@
-// Whatever stands in a database, in a model's words or in a rule is shown as text, and does nothing.
+// XSS: values, identifiers, model replies and rules are rendered as text and never executed.
 import assert from "node:assert/strict";
 import { after, before, describe } from "node:test";
 import { clean, openTab, shot } from "./browser.mjs";
@@ -10,16 +10,16 @@ const literal = (text) => `'${text.replaceAll("'", "''")}'`;
 const name = (text) => `"${text.replaceAll('"', '""')}"`;
 const inCells = "Show me the hostile cells";
 const inNames = "Show me the cells under hostile names";
-const inTalk = "Talk to me";
+const inChat = "Talk to me";
 const inDrafts = "Write something odd";
-const inMended = "Show me the odd cells";
+const inRepair = "Show me the odd cells";
 const inChart = "Draw the hostile names";
 const perName = 12;
-// Every payload is in a cell, in the model's words and in a rule. Those below are gone through one by one.
+// Every payload occurs in a cell, in a model reply and in a rule. The lists below are tested one by one.
 const tables = oneOfEachKind(payloads.slice(0, 10).map((one, index) => [one, payloads.at(-1 - index)]), (both) => both.map(kindOf));
 const taught = oneOfEachKind(payloads.slice(0, 6), (one) => [kindOf(one)]);
 
-// Tables and columns are named like attacks too, and so are their comments' places: the types.
+// Tables and columns are named after payloads too.
 const make = `
 import json
 payloads, tables = json.loads(r'''${JSON.stringify([payloads, tables]).replaceAll("'", "\\u0027")}''')
@@ -31,18 +31,18 @@ for index, (one, other) in enumerate(tables):
     db.execute(f"INSERT INTO {quote('t' + str(index) + ' ' + one)} VALUES (1, ?, ?)", (one, one))
 `;
 
-/** A query of a table that does not exist. It can only be mended if one of `tables` is named after the same payload. */
+/** Query of an unknown table. It can be repaired only if one of `tables` is named after the same payload. */
 const draft = ([one]) => `SELECT ${literal(one)} AS x, ${name(`no ${one}`)} FROM ${name(`none ${one}`)}`;
 const script = [
   { question: inCells, replies: ["SELECT id, value FROM cells ORDER BY id"] },
   { question: inNames, replies: [`SELECT ${payloads.slice(0, perName).map((one) => `1 AS ${name(one)}`).join(", ")} FROM cells LIMIT 3`] },
   { question: inChart, replies: [`SELECT value AS ${name(payloads[0])}, id AS ${name(payloads[1])} FROM cells WHERE id <= 20`] },
-  { question: inTalk, replies: [payloads.join("\n\n")] },
+  { question: inChat, replies: [payloads.join("\n\n")] },
   { question: inDrafts, replies: tables.slice(0, 2).map(draft) },
-  { question: inMended, replies: [draft(tables[2])] },
+  { question: inRepair, replies: [draft(tables[2])] },
 ];
 
-describe("hostile texts", () => {
+describe("hostile content", () => {
   let server;
   before(async () => {
     server = await start({ script, make, args: ["--no-fallback"] });
@@ -51,7 +51,7 @@ describe("hostile texts", () => {
     await server?.stop();
   });
 
-  /** Nothing ran, nothing was added, nothing was sent elsewhere. */
+  /** Asserts that no payload ran, added elements or sent requests to other hosts. */
   async function harmless(tab, requests, what) {
     await settled(tab.page);
     assert.equal(await tab.page.evaluate(() => globalThis.hit), undefined, `${what}: a payload ran`);
@@ -76,52 +76,52 @@ describe("hostile texts", () => {
     return turn;
   }
 
-  test("there are enough of them", () => assert.ok(payloads.length >= 30, String(payloads.length)));
+  test("has at least 30 payloads", () => assert.ok(payloads.length >= 30, String(payloads.length)));
 
-  for (const question of [inCells, inNames, inChart, inTalk, inDrafts]) {
-    test(`hostile texts are only texts: ${question}`, async (t) => {
+  for (const question of [inCells, inNames, inChart, inChat, inDrafts]) {
+    test(`renders payloads as text: ${question}`, async (t) => {
       const { tab, page, requests } = await hostileTab(t);
       await page.goto(server.url);
       const turn = await ask(page, question);
       await turn.locator("details, p, [role=grid]").first().waitFor();
-      // What is folded out may have folds of its own.
+      // Sections may be nested.
       const folds = turn.locator("details:not([open]) > summary");
       for (let depth = 0; depth < 3 && (await folds.count()) > 0; depth += 1) {
         await folds.evaluateAll((all) => all.forEach((summary) => summary.click()));
         await settled(page);
       }
       await harmless(tab, requests, question);
-      // The text is there, letter by letter.
+      // The payloads are shown verbatim.
       const shown = await turn.evaluate((element) => element.textContent ?? "");
-      const wanted = question === inCells ? payloads.slice(0, 8) : question === inNames ? payloads.slice(0, 3) : question === inTalk ? payloads.slice(0, 5) : [];
+      const wanted = question === inCells ? payloads.slice(0, 8) : question === inNames ? payloads.slice(0, 3) : question === inChat ? payloads.slice(0, 5) : [];
       for (const one of wanted) assert.ok(shown.includes(one), `${question}: ${one} is not shown as it is`);
       await shot(page, `hostile-${question.toLowerCase().replaceAll(/\W+/g, "-")}`);
-      // And it is still only text when the answer comes back from the history.
+      // The same holds for an answer from the history.
       await page.reload();
       await page.getByLabel("Your question").waitFor();
       await harmless(tab, requests, `${question}, in the history`);
     });
   }
 
-  test("hostile names of tables and columns are only names", async (t) => {
+  test("renders hostile identifiers as text", async (t) => {
     const { tab, page, requests } = await hostileTab(t);
     await page.goto(`${server.url}/schema`);
     await page.getByText(`${tables.length + 1} tables`, { exact: true }).waitFor();
     await page.getByRole("button", { name: "With diagram" }).click();
-    await page.getByText("The diagram as text").click();
+    await page.getByText("Diagram as text").click();
     const names = page.locator(".schema-name");
     assert.equal(await names.count(), tables.length + 1);
     for (let index = 0; index <= tables.length; index += 1) {
       await names.nth(index).click();
       await page.getByRole("button", { name: /Show the first/ }).click();
-      // One of the names has a letter that cannot be seen, and the server refuses such queries.
-      await page.getByRole("region", { name: /The first rows of/ }).or(page.getByRole("alert")).first().waitFor();
+      // One name contains an invisible character, and the server rejects such queries.
+      await page.getByRole("region", { name: /First rows of/ }).or(page.getByRole("alert")).first().waitFor();
     }
     await harmless(tab, requests, "the schema");
     await shot(page, "hostile-schema");
   });
 
-  test("hostile examples and queries are only texts", async (t) => {
+  test("renders hostile examples and traces as text", async (t) => {
     const { tab, page, requests } = await hostileTab(t);
     await page.goto(`${server.url}/teach`);
     for (const one of taught) {
@@ -143,15 +143,15 @@ describe("hostile texts", () => {
     await harmless(tab, requests, "operations");
   });
 
-  test("hostile rules and refusals are only texts", async (t) => {
+  test("renders hostile rules and error responses as text", async (t) => {
     const { tab, page, requests } = await hostileTab(t);
     const text = payloads.join("\n\n");
-    // Rules are the server's own, but a page that trusts them would trust whoever stands between.
+    // Rules come from the server, but the page must not trust them either.
     await page.route("**/v1/rules/*", (route) => route.fulfill({ json: { code: payloads[0], title: payloads[1], group: payloads[2], page: `# ${text}\n\n| ${payloads[1]} |\n|---|\n| ${payloads[3]} |\n\n\`\`\`\n${text}\n\`\`\`\n` } }));
     await page.route("**/v1/suggestions*", (route) => route.fulfill({ json: payloads.slice(0, 8) }));
     await page.goto(server.url);
     await page.getByText(payloads[0]).first().waitFor();
-    const turn = await ask(page, inMended);
+    const turn = await ask(page, inRepair);
     await turn.getByText("How it was answered").click();
     await turn.getByRole("button", { name: /The rule/ }).first().click();
     await page.getByText(payloads[1]).last().waitFor();
@@ -165,7 +165,7 @@ describe("hostile texts", () => {
   });
 });
 
-/** Waits until what a payload would have started has happened: an image like theirs has failed to load, and the page was drawn twice. */
+/** Waits until effects of payloads would have occurred: a failed image load, and two rendered frames. */
 function settled(page) {
   return page.evaluate(
     () =>

@@ -1,10 +1,10 @@
-// All tests in one process, with one browser. A single file runs as well: `node --test-reporter=spec e2e/ask.test.mjs`.
+// Runs all tests in one process with one browser. To run a single file: `node --test-reporter=spec e2e/ask.test.mjs`.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "./suite.mjs";
-// These four share a server; the last of them stops and restarts it.
+// The first four share a server; the last of them stops and restarts it.
 import "./ask.test.mjs";
 import "./sql.test.mjs";
 import "./teach.test.mjs";

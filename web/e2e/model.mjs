@@ -1,15 +1,15 @@
-// A model that says what a test has written down, in the way of OpenAI's servers. It knows a question by its words, and gives
-// one reply after the other each time it is asked about it; the last one again and again.
+// Scripted model with an OpenAI-compatible API. It recognizes questions by their text and returns the replies of each in
+// order, repeating the last one.
 import http from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 
 /**
- * `script` is a list of `{ question, replies }`; entries may be added later. A reply is a text, or `{ text, pace, status, after }`: `pace`
- * are milliseconds between pieces of the text, `after` is a promise that the first of them waits for, and a `status` that is not 200 is
- * an error.
+ * Starts the model. `script` is a list of `{ question, replies }`; entries may be added later. A reply is a text, or
+ * `{ text, pace, status, after }`: `pace` is the delay between chunks in milliseconds, `after` is a promise that the first chunk
+ * waits for, and a `status` other than 200 makes it an error.
  */
 export async function startModel(script) {
-  const asked = new Map();
+  const replyCounts = new Map();
   const prompts = [];
   const server = http.createServer(async (request, response) => {
     let body = "";
@@ -18,14 +18,14 @@ export async function startModel(script) {
     const call = JSON.parse(body || "{}");
     const prompt = (call.messages ?? []).map((message) => textOf(message.content)).join("\n");
     prompts.push(prompt);
-    // The question that was asked last counts: others may stand before it as examples, or as earlier ones of the conversation.
+    // The last question of the prompt counts: earlier ones are examples or conversation history.
     const found = script
       .map((entry) => ({ entry, at: prompt.lastIndexOf(entry.question) }))
       .filter(({ entry, at }) => at >= 0 && (!entry.about || entry.about.test(prompt)))
       .sort((a, b) => Number(Boolean(b.entry.about)) - Number(Boolean(a.entry.about)) || b.at - a.at)[0]?.entry;
-    const count = asked.get(found) ?? 0;
-    asked.set(found, count + 1);
-    const replies = found?.replies ?? ["I have nothing to say about this."];
+    const count = replyCounts.get(found) ?? 0;
+    replyCounts.set(found, count + 1);
+    const replies = found?.replies ?? ["no scripted reply"];
     const reply = replies[Math.min(count, replies.length - 1)];
     const { text = "", pace = 0, status = 200, after } = typeof reply === "string" ? { text: reply } : reply;
     await after;
@@ -51,7 +51,7 @@ export async function startModel(script) {
     send("[DONE]");
     response.end();
   });
-  // Only tests decide when this server gives up: a slow machine must not find a connection closed.
+  // Disable the timeouts: a slow machine must not find its connection closed.
   server.keepAliveTimeout = server.headersTimeout = server.requestTimeout = 0;
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {

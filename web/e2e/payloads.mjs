@@ -1,6 +1,6 @@
-// Texts that become more than text where a page is careless. Each would set `hit`, open a dialog, add an element or send a request.
+// XSS payloads. Each would set `hit`, open a dialog, add an element or send a request if it were not escaped.
 const mark = "globalThis.hit=1";
-/** Each payload with its kind: how it would become more than text. */
+/** Payloads with their kind of injection. */
 const attacks = [
   ["script", `<script>${mark}</script>`],
   ["handler", `<img src=x onerror="${mark}">`],
@@ -52,6 +52,6 @@ const kinds = new Map(attacks.map(([kind, text]) => [text, kind]));
 export const payloads = attacks.map(([, text]) => text);
 export const kindOf = (payload) => kinds.get(payload);
 
-/** Elements that no view of ours has, or has only with nothing of a stranger's in them. */
+/** Elements that no view contains unless a payload was injected. */
 export const injected =
   'iframe, object, embed, marquee, math, base, body video, body audio, meta[http-equiv="refresh"], form[action], [onerror], [onload], [onfocus], [onbegin], [ontoggle], [onstart], a[href^="javascript"], body script, body style, body link[href*="evil"], main b, img[src*="evil"], img[src="x"]';

@@ -1,4 +1,4 @@
-// A whole Querymend for tests: a database, a scripted model, and the server with the page, all in a folder of their own.
+// Test servers: a database, a scripted model and `querymend serve`, in a temporary folder.
 import { execFile, spawn } from "node:child_process";
 import fs from "node:fs";
 import http from "node:http";
@@ -15,14 +15,14 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const binary = path.resolve(process.env.QUERYMEND_BIN ?? path.join(here, "../../target/debug/querymend"));
 const cache = path.join(process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), ".cache"), "querymend");
 
-/** Where `scripts/pyodide.sh` put what analyses in the browser compute with. */
+/** Folder of Pyodide, installed by `scripts/pyodide.sh`. */
 export const pyodide = process.env.QUERYMEND_PYODIDE ?? path.join(cache, "pyodide");
 
-/** Limits of the server that a slow machine must not run into; no test waits for one of them. */
+/** Disables time limits that a slow machine could exceed; no test waits for one of them. */
 const noTimeLimits = {
   budget: { time: "24h" },
   limits: { time: "24h" },
-  server: { limits: { per_minute: 0, idle: "24h", stalled: "24h" } },
+  server: { limits: { requests_per_minute: 0, idle: "24h", stalled: "24h" } },
 };
 
 let shared = null;
@@ -33,7 +33,7 @@ after(async () => {
   if (file) fs.rmSync(path.dirname(file), { recursive: true, force: true });
 });
 
-/** Returns the server with the shop that several test files use, and adds `script` to what its model says. */
+/** Returns the server that several test files share, and adds `script` to its model. */
 export async function sharedShop(script) {
   shared ??= start({ args: ["--no-fallback"] });
   const server = await shared;
@@ -42,19 +42,19 @@ export async function sharedShop(script) {
 }
 
 /**
- * Starts a server. `script` is what the model says; `config` is merged into `querymend.yaml`; `make` builds another database than the
- * shop, as lines of Python with a connection named `db`; for each of `keys` the server gets a key, which is found in `secrets`.
+ * Starts a server. `script` holds the replies of the model; `config` is merged into `querymend.yaml`; `make` creates a database
+ * instead of the demo shop, as Python code with a connection named `db`; `keys` are API keys to create, returned in `secrets`.
  */
 export async function start({ script = [], config = {}, make = "", keys = [], args = [] } = {}) {
   const folder = temporaryFolder();
   const log = path.join(folder, "serve.log");
   const environment = { ...process.env, HOME: folder, XDG_STATE_HOME: `${folder}/state`, XDG_CONFIG_HOME: `${folder}/config`, RUST_LOG: "warn" };
-  const call = (program, ...words) => run(program, words, { cwd: folder, env: environment });
+  const call = (program, ...args) => run(program, args, { cwd: folder, env: environment });
   let server = null;
   let model = null;
 
   const begin = async (port) => {
-    // A fresh log: where an earlier server listened says nothing about this one.
+    // Truncate the log, which contains the address of an earlier server.
     const output = fs.openSync(log, "w");
     server = spawn(binary, ["serve", "--db", "shop.db", "--bind", `127.0.0.1:${port}`, "--model", model.name, ...args], {
       cwd: folder,
@@ -64,13 +64,13 @@ export async function start({ script = [], config = {}, make = "", keys = [], ar
     fs.closeSync(output);
     return listening(server, log);
   };
-  const beginAgain = async (port) => {
+  const tryRestart = async (port) => {
     try {
       await begin(port);
       return true;
     } catch (error) {
-      // While the server was away its port was free for every other program of the machine.
-      if (!error.message.includes("cannot be listened at")) throw error;
+      // Another program may have taken the port in the meantime.
+      if (!error.message.includes("cannot listen at")) throw error;
       return false;
     }
   };
@@ -80,7 +80,7 @@ export async function start({ script = [], config = {}, make = "", keys = [], ar
     server.kill("SIGKILL");
     await ended;
   };
-  // Whatever ends the tests, no server is left behind.
+  // Kill the server even if the tests are aborted.
   const last = () => server?.kill("SIGKILL");
   process.on("exit", last);
   const stop = async () => {
@@ -100,18 +100,18 @@ export async function start({ script = [], config = {}, make = "", keys = [], ar
     model = await startModel(script);
     const url = await begin(0);
     const page = await request(url, "/");
-    if (page.status !== 200) throw new Error(`${binary} has no page in it: run scripts/page.sh, and build it again`);
+    if (page.status !== 200) throw new Error(`${binary} was built without the page: run scripts/page.sh and rebuild it`);
     return {
       url,
       model,
       secrets,
-      /** Sends a request to the server: a POST where there is a body. */
+      /** Sends a request to the server; a POST if there is a body. */
       request: (where, body) => request(url, where, body),
       /** Returns what the server has logged. */
       log: () => fs.readFileSync(log, "utf8"),
-      /** As if the machine behind the page were gone; and back again at the same address. */
-      away: end,
-      back: () => waitUntil("the server listens at its old address", () => beginAgain(new URL(url).port)),
+      /** Kills the server, or restarts it at the same address. */
+      kill: end,
+      restart: () => waitUntil("the server listens at its old address", () => tryRestart(new URL(url).port)),
       stop,
     };
   } catch (error) {
@@ -120,7 +120,7 @@ export async function start({ script = [], config = {}, make = "", keys = [], ar
   }
 }
 
-/** Returns the path of a fresh shop database, which is written once and copied for each server. */
+/** Returns the path of the demo database, which is created once and copied for each server. */
 function shopDatabase() {
   shop ??= (async () => {
     const folder = temporaryFolder();
@@ -134,27 +134,27 @@ function temporaryFolder() {
   return fs.mkdtempSync(path.join(os.tmpdir(), "querymend-page."));
 }
 
-/** Runs a program to its end, and returns what it printed. */
-async function run(program, words, options) {
-  const { stdout } = await promisify(execFile)(program, words, { ...options, encoding: "utf8", timeout: hangTimeout });
+/** Runs a program and returns its output. */
+async function run(program, args, options) {
+  const { stdout } = await promisify(execFile)(program, args, { ...options, encoding: "utf8", timeout: hangTimeout });
   return stdout;
 }
 
-/** Waits until the server says where it listens. */
+/** Waits until the server logs its address, and returns it. */
 async function listening(server, log) {
   let url;
   await waitUntil("the server listens", () => {
-    // It may say it and end: what it said is read after it was seen to have ended.
+    // Check for the exit first: the server may log its address and exit afterwards.
     const ended = server.exitCode !== null || server.signalCode !== null;
-    const said = fs.readFileSync(log, "utf8");
-    url = /listening at (http:\S+)/.exec(said)?.[1];
-    if (ended) throw new Error(`the server did not start:\n${said}`);
+    const output = fs.readFileSync(log, "utf8");
+    url = /listening at (http:\S+)/.exec(output)?.[1];
+    if (ended) throw new Error(`the server did not start:\n${output}`);
     return url !== undefined;
   });
   return url;
 }
 
-/** Sends one request. `fetch` would give up on a connection after ten seconds, and that cannot be changed. */
+/** Sends one request. Not with `fetch`, whose connection timeout of ten seconds cannot be changed. */
 function request(url, where, body) {
   return new Promise((resolve, reject) => {
     const headers = { accept: "*/*", ...(body && { "content-type": "application/json" }) };
@@ -168,7 +168,7 @@ function request(url, where, body) {
 
 const isSection = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Merges a configuration into another, field by field. */
+/** Merges two configurations recursively. */
 function merged(base, over) {
   const all = { ...base };
   for (const [name, value] of Object.entries(over)) all[name] = isSection(value) && isSection(base[name]) ? merged(base[name], value) : value;

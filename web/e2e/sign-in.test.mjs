@@ -1,4 +1,4 @@
-// A server that asks who you are: wrong keys are refused, right ones let in, and roles see what they may.
+// Sign-in: rejects wrong keys, accepts valid ones, and applies roles.
 import assert from "node:assert/strict";
 import { after, before, describe } from "node:test";
 import { accessible, clean, openTab, phone, shot } from "./browser.mjs";
@@ -7,8 +7,8 @@ import { test } from "./suite.mjs";
 
 const config = {
   server: {
-    sign_in: { keys_file: "keys.jsonl" },
-    roles: { analyst: { policy: { deny_tables: ["reviews"] }, max_rows: 1000 }, admin: { administer: true } },
+    auth: { keys_file: "keys.jsonl" },
+    roles: { analyst: { policy: { deny_tables: ["reviews"] }, max_rows: 1000 }, admin: { admin: true } },
     default_role: "analyst",
   },
 };
@@ -23,23 +23,23 @@ describe("sign-in", () => {
   });
 
   async function signIn(page, key) {
-    await page.getByLabel("Key or token").fill(key);
+    await page.getByLabel("API key or token").fill(key);
     await page.getByRole("button", { name: "Sign in" }).click();
   }
 
-  test("a wrong key is refused, and is not kept", async (t) => {
+  test("rejects a wrong key and does not store it", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(server.url);
     await signIn(page, "qm_0000000000000000_wrong");
-    await page.getByText("This key is not known").waitFor();
-    assert.equal(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage })).then((kept) => kept.includes("wrong")), false);
+    await page.getByText("The key is unknown").waitFor();
+    assert.equal(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage })).then((stored) => stored.includes("wrong")), false);
     await accessible(page, "signing in");
-    await shot(page, "sign-in-refused");
+    await shot(page, "sign-in-rejected");
     await clean(tab);
   });
 
-  test("an analyst comes in, sees what analysts may, and signs out", async (t) => {
+  test("an analyst sees permitted tables only and signs out", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     const addresses = [];
@@ -51,18 +51,18 @@ describe("sign-in", () => {
     assert.equal(await page.getByRole("link", { name: "Operations" }).count(), 0);
     await page.reload();
     await page.getByText("4 tables", { exact: true }).waitFor();
-    assert.ok(!addresses.some((address) => address.includes("qm_")), "a key was part of an address");
+    assert.ok(!addresses.some((address) => address.includes("qm_")), "a key was part of a URL");
     await page.getByRole("button", { name: "Sign out" }).click();
-    await page.getByLabel("Key or token").waitFor();
+    await page.getByLabel("API key or token").waitFor();
     assert.equal(await page.evaluate(() => sessionStorage.length), 0);
     await clean(tab);
   });
 
-  test("an administrator sees operations", async (t) => {
+  test("an administrator sees the operations view", async (t) => {
     const tab = await openTab({ t, viewport: phone, dark: true, touch: true });
     const { page } = tab;
     await page.goto(`${server.url}/operations`);
-    await page.getByLabel("Key or token").waitFor();
+    await page.getByLabel("API key or token").waitFor();
     await shot(page, "sign-in-phone");
     await accessible(page, "signing in on a phone in the dark");
     await signIn(page, server.secrets[1]);

@@ -1,5 +1,5 @@
-// How much is sent before the page can be used, and whether a hundred thousand rows scroll and the right ones are shown. Full runs print
-// times and do not assert them: they say as much about the machine as about the page.
+// Size of the first load, and scrolling of 100,000 rows. Full runs print times without asserting them, because they depend on
+// the machine.
 import assert from "node:assert/strict";
 import { after, before, describe } from "node:test";
 import { browser, clean, openTab, shot } from "./browser.mjs";
@@ -7,7 +7,7 @@ import { start } from "./servers.mjs";
 import { isFull, test } from "./suite.mjs";
 
 const rows = 100_000;
-/** In step with `rowHeight` of the table. */
+/** Keep in step with `rowHeight` of the table. */
 const rowHeight = 30;
 const question = "Show every measurement";
 const make = `
@@ -47,7 +47,7 @@ describe("first load and long tables", () => {
     await clean(tab);
   });
 
-  test("a hundred thousand rows scroll", async (t) => {
+  test("scrolls 100,000 rows", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(server.url);
@@ -58,7 +58,7 @@ describe("first load and long tables", () => {
     assert.equal(await grid.getAttribute("aria-rowcount"), String(rows + 1));
     await grid.scrollIntoViewIfNeeded();
     const trace = isFull && (await startTrace(page));
-    // By the wheel, as a hand does it, and by jumps, as the bar does it.
+    // Scroll in small steps with the wheel, and in jumps like the scroll bar.
     await grid.hover();
     for (let turn = 0; turn < (isFull ? 60 : 10); turn += 1) {
       await page.mouse.wheel(0, 1_500);
@@ -72,7 +72,7 @@ describe("first load and long tables", () => {
     }
     if (trace) printTasks(await trace.stop());
     const cells = await grid.getByRole("gridcell").count();
-    assert.ok(cells > 0 && cells < 2_000, `${cells} cells are in the page at once`);
+    assert.ok(cells > 0 && cells < 2_000, `${cells} cells are in the DOM at once`);
 
     await grid.evaluate((element) => (element.scrollTop = element.scrollHeight));
     await page.getByText(`note ${rows - 1}`, { exact: true }).waitFor();
@@ -81,18 +81,18 @@ describe("first load and long tables", () => {
   });
 });
 
-/** Waits until the first and the last row within sight are drawn, with what belongs into them. */
+/** Waits until the first and the last visible row are rendered with their own content. */
 function rightRows(page) {
   return page.waitForFunction((height) => {
     const grid = document.querySelector('[role="grid"]');
     const first = Math.floor(grid.scrollTop / height);
-    // Above them is the head, and part of a row may be below the edge.
+    // The header covers one row, and the last one may be partly visible.
     const last = Math.floor((grid.scrollTop + grid.clientHeight) / height) - 3;
     return [first, last].every((row) => grid.querySelector(`[data-row="${row}"]`)?.lastElementChild?.textContent === `note ${row}`);
   }, rowHeight);
 }
 
-/** Records what the browser does, once the page has come to rest. */
+/** Starts a browser trace once the page is idle. */
 async function startTrace(page) {
   await page.waitForTimeout(1_000);
   const recording = await browser();
@@ -100,12 +100,12 @@ async function startTrace(page) {
   return { stop: async () => JSON.parse((await recording.stopTracing()).toString()).traceEvents };
 }
 
-/** Prints how long the tasks of the page's main thread took. */
+/** Prints the durations of tasks on the main thread. */
 function printTasks(events) {
   const main = mainThread(events);
   const ran = events.filter((event) => event.name === "RunTask" && event.ph === "X" && main(event));
   const tasks = ran.map((event) => event.dur / 1000);
-  // On a machine that does other things besides, a task also takes the time in which it had to wait for a processor.
+  // On a busy machine, wall-clock durations include waiting for a processor.
   const worked = ran.map((event) => (event.tdur ?? event.dur) / 1000);
   const over = (times, ms) => times.filter((time) => time > ms).length;
   assert.ok(tasks.length > 100, `the trace has only ${tasks.length} tasks`);
@@ -114,7 +114,7 @@ function printTasks(events) {
   );
 }
 
-/** Tells events of the page's main thread from those of other processes, such as the browser's own. */
+/** Returns a predicate for events on the main thread of the page. */
 function mainThread(events) {
   const threads = new Set(events.filter((event) => event.name === "thread_name" && event.args?.name === "CrRendererMain").map((event) => `${event.pid} ${event.tid}`));
   const pages = new Set(events.filter((event) => /^(Layout|UpdateLayoutTree|Paint|PrePaint)$/.test(event.name)).map((event) => `${event.pid} ${event.tid}`));

@@ -1,4 +1,4 @@
-// Queries by hand, and what can be done with rows: sort, filter, draw otherwise, take along.
+// SQL editor, and results: sort, filter, change the chart, export.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { before, describe } from "node:test";
@@ -16,17 +16,17 @@ describe("SQL and results", () => {
     server = await sharedShop(script);
   });
 
-  test("a query is checked as it is typed, mended by a button, and run", async (t) => {
+  test("checks a query while typing, applies a fix and runs it", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(`${server.url}/sql`);
     const box = page.getByLabel("Query", { exact: true });
     await box.fill("SELECT name, prise FROM products WHERE category = 'Toys'");
-    await page.getByText("One finding").waitFor();
+    await page.getByText("1 finding").waitFor();
     await accessible(page, "a query with a finding");
     await shot(page, "sql-finding");
     await page.getByRole("button", { name: /Apply:/ }).first().click();
-    await page.getByText("Nothing is wrong with this query.").waitFor();
+    await page.getByText("No findings.", { exact: true }).waitFor();
     assert.match(await box.inputValue(), /price/);
     await box.press("Control+Enter");
     const grid = page.getByRole("region", { name: "Result" }).getByRole("grid");
@@ -36,18 +36,18 @@ describe("SQL and results", () => {
     await clean(tab);
   });
 
-  test("nothing that writes is run", async (t) => {
+  test("rejects statements that write", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(`${server.url}/sql`);
     await page.getByLabel("Query", { exact: true }).fill("DELETE FROM products");
     await page.getByRole("button", { name: "Run" }).click();
     await page.getByRole("alert").first().waitFor();
-    await shot(page, "sql-refused");
+    await shot(page, "sql-rejected");
     await clean(tab);
   });
 
-  test("rows are sorted, filtered, drawn otherwise and taken along", async (t) => {
+  test("sorts, filters, re-charts and exports rows", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(server.url);
@@ -58,7 +58,7 @@ describe("SQL and results", () => {
     await grid.waitFor();
     const first = async () => (await grid.getByRole("row").nth(1).getByRole("gridcell").allTextContents()).join(" ");
     const before = await first();
-    // Sorted by the figures, and once more the other way round.
+    // Sort ascending, then descending.
     await grid.getByRole("columnheader", { name: /customers/ }).click();
     await grid.getByRole("columnheader", { name: /customers/ }).click();
     await grid.locator('[aria-sort="descending"]').waitFor();
@@ -93,7 +93,7 @@ describe("SQL and results", () => {
     await clean(tab);
   });
 
-  test("past conversations are found again", async (t) => {
+  test("finds past conversations", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(server.url);

@@ -1,4 +1,4 @@
-// What people say about answers is learnt, and can be taken back.
+// Feedback on answers becomes examples, and can be undone.
 import assert from "node:assert/strict";
 import { after, before, describe } from "node:test";
 import { accessible, clean, openTab, shot } from "./browser.mjs";
@@ -28,7 +28,7 @@ describe("teaching", () => {
     await page.getByLabel("Your question").fill(question);
     await page.getByRole("button", { name: "Ask", exact: true }).click();
     const turn = page.getByRole("article", { name: question });
-    await turn.getByRole("group", { name: "Is this right?" }).waitFor();
+    await turn.getByRole("group", { name: "Is this correct?" }).waitFor();
     return turn;
   }
 
@@ -37,24 +37,24 @@ describe("teaching", () => {
     return reply.json().map(({ question, standing, sql }) => ({ question, standing, sql }));
   }
 
-  test("a right answer is saved, and saving is taken back", async () => {
+  test("saves a correct answer as an example and undoes it", async () => {
     const turn = await ask(right);
-    await turn.getByRole("button", { name: "Right" }).click();
+    await turn.getByRole("button", { name: "Correct", exact: true }).click();
     await turn.getByText("Saved as an example.").waitFor();
     assert.equal((await examples()).find((one) => one.question === right)?.standing, "verified");
-    await shot(page, "verdict-saved");
-    await turn.getByRole("button", { name: "Do not save" }).click();
+    await shot(page, "feedback-saved");
+    await turn.getByRole("button", { name: "Undo" }).click();
     await turn.getByText("Saved as an example.").waitFor({ state: "hidden" });
     assert.equal((await examples()).some((one) => one.question === right), false);
     await clean(tab);
   });
 
-  test("a wrong answer is put right by hand", async () => {
+  test("saves a manual correction of a wrong answer", async () => {
     const turn = await ask(wrong);
     await turn.getByRole("button", { name: "Wrong" }).click();
     await turn.getByLabel("Query", { exact: true }).fill("SELECT count(*) AS returned FROM orders WHERE status = 'returned'");
     await accessible(page, "correcting an answer");
-    await shot(page, "verdict-wrong");
+    await shot(page, "feedback-wrong");
     await turn.getByRole("button", { name: "Save" }).click();
     await turn.getByText("Saved as an example.").waitFor();
     const saved = (await examples()).find((one) => one.question === wrong);
@@ -63,14 +63,14 @@ describe("teaching", () => {
     await clean(tab);
   });
 
-  test("answers that nobody looked at wait in the queue", async () => {
+  test("unreviewed answers appear in the review queue", async () => {
     await ask(unseen);
-    // An answer is learnt from when the next question of the conversation comes and finds no fault with it.
+    // An answer is stored once the next question of the conversation does not complain about it.
     await page.getByLabel("Your question").fill(right);
     await page.getByRole("button", { name: "Ask", exact: true }).click();
     await page.getByRole("article", { name: right }).getByText("How it was answered").waitFor();
     await page.getByRole("link", { name: "Teach" }).click();
-    const queue = page.getByRole("region", { name: /wait(s)? for a look/ });
+    const queue = page.getByRole("region", { name: /examples? to review/ });
     await queue.getByRole("heading", { name: unseen }).waitFor();
     await accessible(page, "the review queue");
     await shot(page, "teach-queue");

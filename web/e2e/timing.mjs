@@ -1,17 +1,17 @@
-// Timeouts of tests, scaled by how slow the machine is: a test tells a hang from an answer, never a slow machine from a fast one.
+// Test timeouts, scaled by the slowdown of the machine: they detect hangs, not slow machines.
 import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
 
-/** Largest factor that is believed: beyond it a run would not end within a day. */
+/** Maximum factor: with a larger one a run would take more than a day. */
 const maxSlowdown = 50;
-/** How many times slower this machine is than usual, at least 1; `./test` measures it. */
+/** Slowdown of this machine, at least 1; measured by `./test`. */
 const slowdown = Math.min(Math.max(Number(process.env.QUERYMEND_TEST_SLOWDOWN) || 1, 1), maxSlowdown);
 
-/** Milliseconds to wait for something that must happen before it counts as a hang. */
+/** Timeout for a single condition, in milliseconds. */
 export const hangTimeout = Math.ceil(120_000 * slowdown);
-/** The same for an answer that Python computes in the browser, which takes longer than anything else. */
+/** Timeout for an analysis with Python in the browser, which takes longest. */
 export const analysisTimeout = 5 * hangTimeout;
-/** Milliseconds after which a whole test has hung. It ends only what has no timeout of its own. */
+/** Timeout of a whole test, in milliseconds, for steps without their own timeout. */
 export const testTimeout = 10 * hangTimeout;
 
 /** Waits until a condition holds, and fails with `what` after `hangTimeout`. */

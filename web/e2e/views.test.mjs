@@ -1,4 +1,4 @@
-// Every view that needs no question: it shows what the server knows, and everyone can use it.
+// Views other than Ask: content and accessibility.
 import assert from "node:assert/strict";
 import { after, before, describe } from "node:test";
 import { accessible, clean, openTab, phone, shot, wide } from "./browser.mjs";
@@ -13,7 +13,7 @@ const script = [
   { question: "Break", replies: [{ status: 500 }] },
 ];
 
-/** Each view, with what is shown once it has loaded. */
+/** Views with the element that shows that they have loaded. */
 const views = {
   ask: (page) => page.getByLabel("Your question"),
   sql: (page) => page.getByLabel("Query", { exact: true }),
@@ -37,7 +37,7 @@ describe("views", () => {
     await server?.stop();
   });
 
-  test("the schema is searched, looked into and drawn", async (t) => {
+  test("searches, shows and draws the schema", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(`${server.url}/schema`);
@@ -46,9 +46,9 @@ describe("views", () => {
     await page.getByText("1 of 5 tables").waitFor();
     await page.getByRole("heading", { name: "order_items" }).waitFor();
     await page.getByRole("button", { name: "Show the first 5 rows" }).click();
-    await page.getByRole("region", { name: "The first rows of order_items" }).getByRole("cell").first().waitFor();
+    await page.getByRole("region", { name: "First rows of order_items" }).getByRole("cell").first().waitFor();
     await shot(page, "schema-table");
-    await page.getByRole("button", { name: "points at orders.order_id" }).click();
+    await page.getByRole("button", { name: "references orders.order_id" }).click();
     await page.getByRole("heading", { name: "orders", exact: true }).waitFor();
     await page.getByRole("button", { name: "With diagram" }).click();
     const diagram = page.getByRole("group", { name: /Diagram of the tables/ });
@@ -61,14 +61,14 @@ describe("views", () => {
     await page.keyboard.press("ArrowRight");
     await waitUntil("the diagram has moved", async () => (await box()) !== first);
     await page.keyboard.press("0");
-    await waitUntil("all of the diagram is shown", async () => (await box()) === first);
+    await waitUntil("the diagram fits the view", async () => (await box()) === first);
     await shot(page, "schema-diagram");
     await page.getByRole("button", { name: "Ask about this table" }).click();
     await page.waitForURL("**/ask");
     await clean(tab);
   });
 
-  test("examples are added, changed and forgotten", async (t) => {
+  test("adds, edits and deletes examples", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await page.goto(`${server.url}/teach`);
@@ -78,18 +78,18 @@ describe("views", () => {
     await page.getByLabel("Query").fill("SELECT count(*) FROM reviews");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("1 example", { exact: true }).waitFor();
-    await page.getByRole("button", { name: "Change: How many reviews are there?" }).click();
+    await page.getByRole("button", { name: "Edit: How many reviews are there?" }).click();
     await page.getByLabel("Query").fill("SELECT count(*) AS reviews FROM reviews");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("AS reviews").waitFor();
     await shot(page, "teach");
-    await page.getByRole("button", { name: "Forget: How many reviews are there?" }).click();
+    await page.getByRole("button", { name: "Delete: How many reviews are there?" }).click();
     await page.getByText("No examples").waitFor();
     assert.equal((await server.request("/v1/examples", { question: "How many orders are there?", sql: "SELECT count(*) FROM orders" })).status, 201);
     await clean(tab);
   });
 
-  test("operations show figures, costs and every step of a past question", async (t) => {
+  test("shows metrics, costs and the events of a trace", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     assert.equal((await server.request("/v1/ask", { question: "How many products are there?" })).status, 200);
@@ -98,34 +98,34 @@ describe("views", () => {
     await page.goto(`${server.url}/operations`);
     await page.getByRole("rowheader", { name: /database:sqlite/ }).waitFor();
     await page.getByRole("rowheader", { name: /scripted/ }).first().waitFor();
-    await page.getByRole("region", { name: "Queries that failed, by kind" }).getByRole("rowheader").first().waitFor();
+    await page.getByRole("region", { name: "Failed queries by error type" }).getByRole("rowheader").first().waitFor();
     await shot(page, "operations");
     await page.getByLabel("Search").fill("electronics");
     await page.getByRole("button", { name: /How many electronics/ }).click();
-    await page.getByText("mended", { exact: true }).click();
+    await page.getByText("repaired", { exact: true }).click();
     await page.getByText(/"after": "SELECT/).waitFor();
-    await accessible(page, "a past question");
+    await accessible(page, "a trace");
     await page.getByText(/"after": "SELECT/).scrollIntoViewIfNeeded();
     await shot(page, "operations-trace");
     await clean(tab);
   });
 
-  test("a model that was left alone is used again", async (t) => {
+  test("resets an open circuit breaker", async (t) => {
     const tab = await openTab({ t });
     const { page } = tab;
     await server.request("/v1/ask", { question: "Break" });
     await page.goto(`${server.url}/operations`);
     const row = page.getByRole("row").filter({ hasText: "model:" });
-    await row.getByText("left alone").waitFor();
+    await row.getByText("open", { exact: true }).waitFor();
     await shot(page, "operations-breaker");
-    await row.getByRole("button", { name: /Use again/ }).click();
-    await row.getByText("in use").waitFor();
+    await row.getByRole("button", { name: /Reset/ }).click();
+    await row.getByText("closed", { exact: true }).waitFor();
     await clean(tab);
   });
 
   for (const layout of layouts) {
-    // Views are full by now: an example, past questions, a breaker that was open.
-    test(`everyone can use every view: ${layout.name}`, async (t) => {
+    // Earlier tests have filled the views: an example, traces, a circuit breaker that was open.
+    test(`every view is accessible: ${layout.name}`, async (t) => {
       const tab = await openTab({ t, ...layout });
       const { page } = tab;
       for (const [view] of pairs(Object.keys(views), layouts).filter(([, one]) => one === layout)) {

@@ -13,7 +13,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Answer a question. With `Accept: text/event-stream` every step is told as it happens */
+        /** Answer a question. With `Accept: text/event-stream`, stream every event of the run */
         post: operations["post_v1_ask"];
         delete?: never;
         options?: never;
@@ -30,7 +30,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Correct a query that failed: by rules, and by the model where they give up */
+        /** Correct a query that failed: by rules, then by the model if they give up */
         post: operations["post_v1_correct"];
         delete?: never;
         options?: never;
@@ -47,7 +47,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say what is wrong with a query, without running it */
+        /** Check a query without executing it */
         post: operations["post_v1_check"];
         delete?: never;
         options?: never;
@@ -64,7 +64,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Mend a query that may fail, without a model */
+        /** Fix a query by rules, without a model */
         post: operations["post_v1_fix"];
         delete?: never;
         options?: never;
@@ -81,7 +81,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Review a query and run it read-only. Rows come as JSON, CSV, Arrow or Parquet, by `Accept` */
+        /** Review a query and run it read-only. `Accept` selects JSON, CSV, Arrow or Parquet */
         post: operations["post_v1_run"];
         delete?: never;
         options?: never;
@@ -96,7 +96,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The next page of rows */
+        /** Get the next page of rows */
         get: operations["get_v1_results_cursor"];
         put?: never;
         post?: never;
@@ -115,7 +115,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say why a query finds nothing */
+        /** Explain why a query returns no rows */
         post: operations["post_v1_explain_empty"];
         delete?: never;
         options?: never;
@@ -130,7 +130,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The databases that may be asked */
+        /** List the databases that the user may query */
         get: operations["get_v1_databases"];
         put?: never;
         post?: never;
@@ -147,7 +147,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The tables that may be read */
+        /** List the tables that the user may read */
         get: operations["get_v1_schema"];
         put?: never;
         post?: never;
@@ -164,7 +164,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Values of the database that are like a word */
+        /** Find values in the database that match a text */
         get: operations["get_v1_values"];
         put?: never;
         post?: never;
@@ -181,10 +181,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The examples of a database: one's own and those that all share */
+        /** List the examples of a database: the user's own and the shared ones */
         get: operations["get_v1_examples"];
         put?: never;
-        /** Add a question with the query that answers it */
+        /** Add an example: a question and the query that answers it */
         post: operations["post_v1_examples"];
         delete?: never;
         options?: never;
@@ -202,14 +202,14 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Forget an example */
+        /** Delete an example */
         delete: operations["delete_v1_examples_id"];
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/v1/examples/{id}/verdict": {
+    "/v1/examples/{id}/feedback": {
         parameters: {
             query?: never;
             header?: never;
@@ -218,8 +218,8 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say whether an example is right */
-        post: operations["post_v1_examples_id_verdict"];
+        /** Give feedback on an example */
+        post: operations["post_v1_examples_id_feedback"];
         delete?: never;
         options?: never;
         head?: never;
@@ -233,10 +233,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One's newest conversations */
+        /** List the user's most recent sessions */
         get: operations["get_v1_sessions"];
         put?: never;
-        /** Begin a conversation */
+        /** Create a session */
         post: operations["post_v1_sessions"];
         delete?: never;
         options?: never;
@@ -251,11 +251,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was said in a conversation */
+        /** Get a session with its turns */
         get: operations["get_v1_sessions_id"];
         put?: never;
         post?: never;
-        /** Forget a conversation */
+        /** Delete a session */
         delete: operations["delete_v1_sessions_id"];
         options?: never;
         head?: never;
@@ -269,11 +269,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What failed in a session since something last went well, with what it means */
+        /** List the errors of a session since its last success, with their analysis */
         get: operations["get_v1_sessions_id_errors"];
         put?: never;
         post?: never;
-        /** Forget what failed in a session */
+        /** Clear the error history of a session */
         delete: operations["delete_v1_sessions_id_errors"];
         options?: never;
         head?: never;
@@ -287,7 +287,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Every event of a past question */
+        /** Get all events of a past question */
         get: operations["get_v1_traces_id"];
         put?: never;
         post?: never;
@@ -304,7 +304,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One's newest questions in short; with `all`, everybody's, for those whose role administers */
+        /** List the user's most recent traces. With `all`, those of all users (requires an admin role) */
         get: operations["get_v1_traces"];
         put?: never;
         post?: never;
@@ -314,7 +314,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/traces/{id}/verdict": {
+    "/v1/traces/{id}/feedback": {
         parameters: {
             query?: never;
             header?: never;
@@ -323,8 +323,8 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say whether an answer was right: a right one is kept as an example, a wrong one is not answered so again */
-        post: operations["post_v1_traces_id_verdict"];
+        /** Give feedback on an answer: a correct one is stored as an example, a wrong one is not reused */
+        post: operations["post_v1_traces_id_feedback"];
         delete?: never;
         options?: never;
         head?: never;
@@ -338,7 +338,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the critic looks for */
+        /** List the rules of the static analyzer */
         get: operations["get_v1_rules"];
         put?: never;
         post?: never;
@@ -355,7 +355,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All about a rule of the critic */
+        /** Get a rule with its documentation */
         get: operations["get_v1_rules_code"];
         put?: never;
         post?: never;
@@ -372,7 +372,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who asks, as the server sees them */
+        /** Get the current user */
         get: operations["get_v1_me"];
         put?: never;
         post?: never;
@@ -389,7 +389,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Questions that a database can be asked */
+        /** List sample questions for a database */
         get: operations["get_v1_suggestions"];
         put?: never;
         post?: never;
@@ -406,7 +406,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How databases and models have been doing */
+        /** Get the state of all circuit breakers (requires an admin role) */
         get: operations["get_v1_breakers"];
         put?: never;
         post?: never;
@@ -425,7 +425,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Close a circuit breaker, or all of them */
+        /** Reset a circuit breaker, or all of them (requires an admin role) */
         post: operations["post_v1_breakers_reset"];
         delete?: never;
         options?: never;
@@ -440,7 +440,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Figures, as Prometheus reads them. Where users sign in, for those whose role administers */
+        /** Get metrics in the Prometheus text format (requires an admin role) */
         get: operations["get_metrics"];
         put?: never;
         post?: never;
@@ -457,7 +457,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server runs */
+        /** Check that the server is running */
         get: operations["get_healthz"];
         put?: never;
         post?: never;
@@ -474,7 +474,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether its databases answer */
+        /** Check that all databases respond */
         get: operations["get_readyz"];
         put?: never;
         post?: never;
@@ -491,7 +491,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This description */
+        /** Get this OpenAPI document */
         get: operations["get_openapi_json"];
         put?: never;
         post?: never;
@@ -505,465 +505,482 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A problem, as it is sent. */
-        Told: {
-            /** @description A name for the kind of problem. */
+        /** @description Problem details of an error response. */
+        ProblemDetails: {
+            /** @description URI that identifies the problem type: `urn:querymend:problem:<code>`. */
             type: string;
-            /** @description The kind of problem. */
+            /** @description Short summary of the problem type. */
             title: string;
             /**
              * Format: uint16
-             * @description The status of the response.
+             * @description HTTP status code of the response.
              */
             status: number;
-            /** @description What happened. */
+            /** @description Description of this occurrence of the problem. */
             detail: string;
-            /** @description The kind, for programs. */
+            /** @description Machine-readable problem code. */
             code: components["schemas"]["ProblemCode"];
-            /** @description What can be done about it. */
+            /** @description Suggested next step; absent if there is none. */
             hint?: string | null;
             /**
              * Format: uint64
-             * @description When to try again, in seconds.
+             * @description Seconds until a retry may succeed; absent if unknown.
              */
             retry_after_s?: number | null;
-            /** @description What is wrong with the query. */
-            findings?: components["schemas"]["Placed"][];
-            /** @description How far the question came. */
+            /** @description Findings of the review; absent if there are none. */
+            findings?: components["schemas"]["LocatedFinding"][];
+            /** @description Partial answer of a question that failed, with its attempts; absent for other problems. */
             answer?: components["schemas"]["Answer"] | null;
         };
         /**
-         * @description The kinds of failure that clients tell apart.
+         * @description Kind of problem that clients can distinguish.
          * @enum {string}
          */
         ProblemCode: "max_retries_exceeded" | "circuit_breaker_open" | "preflight_validation_failed" | "permission_denied_not_retryable" | "budget_exceeded" | "model_unavailable" | "database_unavailable" | "cancelled" | "bad_request" | "unauthenticated" | "forbidden" | "not_found" | "conflict" | "too_large" | "too_many_requests" | "unavailable" | "internal" | "subject_missing" | "write_refused";
-        /** @description A finding with its place as editors count it, from 1. */
-        Placed: {
-            /** @description The rule that found it, as `querymend explain` knows it. */
+        /** @description Finding with its location in editor convention: lines and columns start at 1. */
+        LocatedFinding: {
+            /** @description Code of the rule, as `querymend explain` accepts it. */
             code: string;
-            /** @description How bad it is. */
+            /** @description Severity of the problem. */
             severity: components["schemas"]["Severity"];
-            /** @description What is wrong, in one sentence, for a person. */
+            /** @description Description of the problem in one sentence, for a person. */
             message: string;
-            /** @description The name or piece of the query that it is about. */
+            /** @description Name or part of the query that the finding is about. */
             subject: string;
-            /** @description Where it stands in the reviewed text. */
+            /** @description Location in the reviewed text. */
             span: components["schemas"]["Span"];
-            /** @description What to write instead, where one thing is the obvious choice. */
+            /** @description Replacement for the subject; absent if there is no obvious one. */
             suggestion?: string | null;
-            /** @description Facts that back the finding (where the column is, which values exist). */
+            /** @description Facts that support the finding, such as the table with the column or the existing values. */
             evidence?: string[];
-            /** @description What a model is told when it is asked to mend the query. */
+            /** @description Instruction for a model that repairs the query. */
             advice: string;
-            /** @description Ways to mend it without a model, the surest first. */
+            /** @description Fixes that need no model, most certain first. */
             fixes?: components["schemas"]["Fix"][];
             /**
              * Format: uint
-             * @description Where it begins.
+             * @description Line of the start.
              */
             line: number;
             /**
              * Format: uint
-             * @description Where it begins.
+             * @description Column of the start.
              */
             column: number;
             /**
              * Format: uint
-             * @description Where it ends.
+             * @description Line of the end.
              */
             end_line: number;
             /**
              * Format: uint
-             * @description Where it ends.
+             * @description Column of the end.
              */
             end_column: number;
         };
         /**
-         * @description How bad a finding is. An error of the safety rules keeps a query from the database; any other error says that the database
-         *     would refuse it.
+         * @description Severity of a finding.
+         *
+         *     An error of a safety rule keeps the query from the database; with any other error the database
+         *     would reject it.
          */
         Severity: "error" | "warning" | "info";
-        /** @description A range of bytes in the text that was reviewed. */
+        /** @description Byte range in the reviewed text. */
         Span: {
             /**
              * Format: uint
-             * @description First byte.
+             * @description Offset of the first byte.
              */
             start: number;
             /**
              * Format: uint
-             * @description One past the last byte.
+             * @description Offset after the last byte.
              */
             end: number;
         };
-        /** @description Edits that together mend a finding. */
+        /** @description Edits that together repair a finding. */
         Fix: {
-            /** @description Replacements, in the order of the text, not overlapping. */
+            /** @description Edits in the order of the text, without overlaps. */
             edits: components["schemas"]["Edit"][];
-            /** @description How sure it is. */
+            /** @description Certainty of the fix. */
             applicability: components["schemas"]["Applicability"];
-            /** @description Why this is right, in one sentence. */
+            /** @description Reason for the fix, in one sentence. */
             why: string;
         };
-        /** @description One replacement in the reviewed text. */
+        /** @description Replacement in the reviewed text. */
         Edit: {
-            /** @description What is replaced; an empty span inserts. */
+            /** @description Span to replace; an empty span inserts. */
             span: components["schemas"]["Span"];
-            /** @description What stands there afterwards. */
+            /** @description New text of the span. */
             text: string;
         };
-        /** @description How sure a fix is. */
+        /** @description Certainty of a fix. */
         Applicability: "safe" | "likely" | "suggested";
-        /** @description How a question ended, with everything that led there. */
+        /** @description Answer to a question, with its attempts and corrections. */
         Answer: {
-            /** @description How it ended. */
-            status: components["schemas"]["Status"];
-            /** @description Why it ended. */
-            stop: components["schemas"]["Stop"];
-            /** @description By which the run is found again. */
+            /** @description Outcome of the question. */
+            status: components["schemas"]["AnswerStatus"];
+            /** @description Reason that the run ended. */
+            stop: components["schemas"]["StopReason"];
+            /** @description Identifier of the run. */
             trace_id: string;
-            /** @description The question. */
+            /** @description Question of the user. */
             question: string;
-            /** @description The query that ran, or the best attempt. */
+            /** @description Query that was executed, or the best attempt. */
             sql: string | null;
-            /** @description The rows. */
+            /** @description Rows of the result. */
             rows?: components["schemas"]["Rows"] | null;
-            /** @description The picture that fits the rows. */
+            /** @description Chart that fits the rows. Absent if a table is more readable. */
             chart?: components["schemas"]["Chart"] | null;
             /**
-             * @description Words instead of rows, or beside them: one sentence that is made without a model, or the model's summary where one was
-             *     asked for.
+             * @description Text instead of rows, or alongside them. One sentence generated without a model, or the
+             *     model's summary if it was requested.
              */
             text?: string | null;
-            /** @description How sure the answer is. */
+            /** @description Confidence in the answer. */
             confidence: components["schemas"]["Confidence"];
-            /** @description Why it is no surer. */
+            /** @description Reasons that the confidence is not higher. */
             reasons: string[];
-            /** @description What was mended in the query that ran. */
-            fixes: components["schemas"]["Applied"][];
-            /** @description What is odd about the query that ran. */
+            /** @description Fixes applied to the executed query. */
+            fixes: components["schemas"]["AppliedFix"][];
+            /** @description Warnings about the executed query. */
             warnings: components["schemas"]["Finding"][];
-            /** @description Every draft. */
+            /** @description All drafts. */
             attempts: components["schemas"]["Attempt"][];
-            /** @description Every correction. */
+            /** @description All corrections. */
             corrections: components["schemas"]["Correction"][];
-            /** @description The examples that the model was shown, by their ids in memory. */
+            /** @description IDs of the few-shot examples in the prompt. */
             examples?: string[];
-            /** @description The example that it was answered from, without a model. */
+            /** @description ID of the example that provided the query without a model. Absent if a model was used. */
             remembered?: string | null;
-            /** @description What a person has to choose; only with the status `ask_user`. */
+            /** @description Clarification question; only present if the status is `ask_user`. */
             clarification?: components["schemas"]["Clarification"] | null;
-            /** @description The rows come from plain SELECTs that were analysed here. */
+            /** @description `true` if the rows come from plain SELECTs that were analyzed in this process. */
             fallback: boolean;
-            /** @description What can be computed where the question came from, since no query answered it. */
+            /** @description Program for the client to run, because no query answered the question. */
             analysis?: components["schemas"]["Program"] | null;
-            /** @description Why there is no answer. */
+            /** @description Reason that there is no answer. */
             problem?: components["schemas"]["Problem"] | null;
-            /** @description What the run took. */
+            /** @description Statistics of the run. */
             metadata: components["schemas"]["Metadata"];
-            /** @description What models cost. */
+            /** @description Cost of all model calls. */
             cost: components["schemas"]["Cost"];
         };
-        /** @description How a question ended. */
-        Status: "answered" | "drafted" | "gave_up" | "ask_user" | "chat" | "failed" | "abstained" | "refused";
-        /** @description Why a run ended. */
-        Stop: "answered" | "not_run" | "talked" | "attempts_spent" | "same_sql" | "same_error" | "not_retryable" | "correction_off" | "policy_spent" | "tokens_spent" | "cost_spent" | "time_spent" | "model_failed" | "database_failed" | "cancelled" | "bad_question" | "missing_subject" | "write_request" | "ambiguous";
-        /** @description Names of the columns and the rows, as far as the limits allowed. */
+        /** @description Outcome of a question. */
+        AnswerStatus: "answered" | "drafted" | "gave_up" | "ask_user" | "chat" | "failed" | "abstained" | "refused";
+        /** @description Reason that a run ended. */
+        StopReason: "answered" | "not_run" | "chat" | "max_attempts" | "repeated_sql" | "same_error" | "not_retryable" | "correction_off" | "retry_policy" | "token_budget" | "cost_budget" | "time_budget" | "model_failed" | "database_failed" | "cancelled" | "bad_question" | "missing_subject" | "write_request" | "ambiguous";
+        /** @description Column names and rows of a result, up to the row limit. */
         Rows: {
-            /** @description Names of the columns, in order; two may be the same. */
+            /** @description Column names, in order; may contain duplicates. */
             columns: string[];
-            /** @description The rows. */
+            /** @description Rows with one cell per column. */
             rows: components["schemas"]["Cell"][][];
-            /** @description There were more rows than the limits allow. */
+            /** @description `true` if the result had more rows than the limits allow. */
             truncated: boolean;
         };
-        /** @description One cell. */
+        /** @description Value of one cell. */
         Cell: null | boolean | number | string;
-        /** @description A picture of the rows of an answer. Columns are named by their place, since two may have one name. */
+        /**
+         * @description Chart for the rows of an answer.
+         *
+         *     Columns are referenced by index because two columns may have the same name.
+         */
         Chart: {
-            /** @description What is drawn. */
+            /** @description Kind of chart. */
             kind: components["schemas"]["ChartKind"];
             /**
              * Format: uint
-             * @description The column along which it is drawn.
+             * @description Index of the x-axis column. Absent for a single figure and a histogram.
              */
             x?: number | null;
-            /** @description The columns with the figures. */
+            /** @description Indexes of the columns with the plotted numbers. */
             y: number[];
             /**
              * Format: uint
-             * @description The column that parts the figures into series.
+             * @description Index of the column that splits the numbers into series. Absent if there is one series per
+             *     column of `y`.
              */
             series?: number | null;
         };
-        /** @description The kinds of picture. */
+        /** @description Kind of chart. */
         ChartKind: "figure" | "bar" | "line" | "scatter" | "histogram";
-        /** @description How sure an answer is, from checks and not from the model's opinion. */
+        /** @description Confidence in an answer, derived from checks and not from the model's own estimate. */
         Confidence: "low" | "medium" | "high";
-        /** @description A fix that was applied. */
-        Applied: {
-            /** @description The rule whose finding it mends. */
+        /** @description Fix that was applied. */
+        AppliedFix: {
+            /** @description Code of the rule whose finding it repairs. */
             code: string;
-            /** @description How sure it is. */
+            /** @description Certainty of the fix. */
             applicability: components["schemas"]["Applicability"];
-            /** @description Why it is right. */
+            /** @description Reason for the fix, in one sentence. */
             why: string;
         };
-        /** @description One fault of a query in one place. */
+        /** @description Problem in a query, at one span. */
         Finding: {
-            /** @description The rule that found it, as `querymend explain` knows it. */
+            /** @description Code of the rule, as `querymend explain` accepts it. */
             code: string;
-            /** @description How bad it is. */
+            /** @description Severity of the problem. */
             severity: components["schemas"]["Severity"];
-            /** @description What is wrong, in one sentence, for a person. */
+            /** @description Description of the problem in one sentence, for a person. */
             message: string;
-            /** @description The name or piece of the query that it is about. */
+            /** @description Name or part of the query that the finding is about. */
             subject: string;
-            /** @description Where it stands in the reviewed text. */
+            /** @description Location in the reviewed text. */
             span: components["schemas"]["Span"];
-            /** @description What to write instead, where one thing is the obvious choice. */
+            /** @description Replacement for the subject; absent if there is no obvious one. */
             suggestion?: string | null;
-            /** @description Facts that back the finding (where the column is, which values exist). */
+            /** @description Facts that support the finding, such as the table with the column or the existing values. */
             evidence?: string[];
-            /** @description What a model is told when it is asked to mend the query. */
+            /** @description Instruction for a model that repairs the query. */
             advice: string;
-            /** @description Ways to mend it without a model, the surest first. */
+            /** @description Fixes that need no model, most certain first. */
             fixes?: components["schemas"]["Fix"][];
         };
-        /** @description One draft and what became of it. */
+        /** @description Draft and its outcome. */
         Attempt: {
             /**
              * Format: uint32
-             * @description From 1.
+             * @description Number of the attempt, starting at 1.
              */
             number: number;
-            /** @description The query as the model wrote it, out of its wrapping; the whole text where there is no query in it. */
+            /** @description Query extracted from the model's text; the entire text if it contains no query. */
             sql: string;
-            /** @description The query that was sent, if it was mended. */
+            /** @description Query that was executed if it differs because of a repair; absent otherwise. */
             mended?: string | null;
-            /** @description What was done to it. */
-            fixes?: components["schemas"]["Applied"][];
-            /** @description What went wrong. */
+            /** @description Fixes applied to the query. */
+            fixes?: components["schemas"]["AppliedFix"][];
+            /** @description Error message. Absent if the query succeeded. */
             error?: string | null;
-            /** @description The rule that this belongs to. */
+            /** @description Code of the rule that the error belongs to. */
             finding?: string | null;
-            /** @description The family of failure. */
+            /** @description Category of the error. */
             error_type?: components["schemas"]["ErrorType"] | null;
-            /** @description The way in which the model was asked; empty for the first draft. */
+            /** @description Retry strategy that produced the draft; empty for the first draft. */
             strategy?: string;
-            /** @description It never reached the database: the critic held it back. */
+            /** @description `true` if the review blocked the query before execution. */
             held_back: boolean;
         };
         /**
-         * @description The families of failure that retry policies speak of.
+         * @description Error types that retry policies refer to.
          * @enum {string}
          */
         ErrorType: "syntax_error" | "table_not_found" | "column_not_found" | "ambiguous_column" | "function_not_found" | "type_mismatch" | "aggregation" | "division_by_zero" | "cardinality" | "not_read_only" | "permission_denied" | "timeout" | "connection_error" | "resource_limit" | "unknown";
-        /** @description One correction, as the protocol tells it. */
+        /** @description Outcome of one correction. */
         Correction: {
-            /** @description What was wrong. */
+            /** @description Error that was corrected. */
             original_error: string;
-            /** @description How it was mended: a rule, or the way in which the model was asked. */
+            /** @description Rule or retry strategy that corrected it. */
             strategy: string;
-            /** @description The query ran afterwards. */
+            /** @description `true` if the query was executed successfully afterwards. */
             successful: boolean;
-            /** @description How sure it is. */
+            /** @description Confidence in the correction. */
             confidence: components["schemas"]["Confidence"];
             /**
              * Format: double
-             * @description How long it took.
+             * @description Duration, in milliseconds.
              */
             duration_ms: number;
         };
-        /** @description A question back to the person who asked: several readings lead to different rows. */
+        /** @description Clarification question to the user: several interpretations lead to different rows. */
         Clarification: {
-            /** @description The question in plain words: "Which date: orders.ordered_on or orders.shipped_on?". */
+            /** @description Question in plain language: "Which date: orders.ordered_on or orders.shipped_on?". */
             question: string;
-            /** @description Two to four options, the most likely first. */
+            /** @description Two to four options, most likely first. */
             options: components["schemas"]["Choice"][];
         };
-        /** @description One option of a clarifying question. */
+        /** @description Option of a clarification question. */
         Choice: {
-            /** @description What tells it from the other options, such as `orders.shipped_on`. */
+            /** @description Distinguishing part of the option, such as `orders.shipped_on`. */
             label: string;
-            /** @description The query of this reading. Send it back as `choice`, with the same question, to go on; it is reviewed again. */
+            /**
+             * @description Query of this interpretation. Send it back as `choice` with the same question to continue.
+             *     It is reviewed again.
+             */
             sql: string;
-            /** @description What speaks for it. */
+            /** @description Reason for this interpretation. */
             why: string;
-            /** @description The first rows that the query returns, at most 3; `truncated` says that there are more. */
+            /** @description First rows of the query, at most 3; `truncated` is `true` if there are more. */
             preview: components["schemas"]["Rows"];
         };
-        /** @description A program over plain rows, for whoever asked to run where it can do no harm. It was written by a model and has not been run. */
+        /**
+         * @description Program over plain rows, for the client to run in a sandbox.
+         *
+         *     It was written by a model and has not been run.
+         */
         Program: {
-            /** @description The rows that it needs. */
-            tables: components["schemas"]["Plain"][];
-            /** @description Python with pandas, which leaves its answer in `result`. */
+            /** @description Input tables. */
+            tables: components["schemas"]["TableQuery"][];
+            /** @description Python with pandas; assigns its answer to `result`. */
             code: string;
         };
-        /** @description A whole table, as a program knows it. */
-        Plain: {
-            /** @description The variable that holds its rows. */
+        /** @description Input table of a program. */
+        TableQuery: {
+            /** @description Variable that holds the rows. */
             name: string;
-            /** @description The table. */
+            /** @description Name of the table. */
             table: string;
-            /** @description The query that fetches its rows. */
+            /** @description Query that fetches the rows. */
             sql: string;
         };
-        /** @description Why there is no answer, in a form that protocols can map. */
+        /** @description Reason that there is no answer, in a form that protocols can map. */
         Problem: {
-            /** @description The kind. */
+            /** @description Kind of problem. */
             code: components["schemas"]["ProblemCode"];
-            /** @description For people. */
+            /** @description Human-readable description. */
             message: string;
-            /** @description What can be done about it. */
+            /** @description Suggested action. Absent if there is none. */
             hint?: string | null;
             /**
              * Format: uint64
-             * @description When to try again, in seconds.
+             * @description Time to wait before a retry, in seconds. Absent if unknown.
              */
             retry_after_s?: number | null;
         };
-        /** @description What a run took. */
+        /** @description Statistics of a run. */
         Metadata: {
             /**
              * Format: uint32
-             * @description Questions of the conversation so far, with this one.
+             * @description Number of questions in the conversation, including this one.
              */
             turns: number;
             /**
              * Format: uint32
-             * @description Calls of a model.
+             * @description Number of model calls.
              */
             llm_calls: number;
             /**
              * Format: uint32
-             * @description Calls of a database.
+             * @description Number of database calls.
              */
             tool_executions: number;
             /**
              * Format: uint32
-             * @description Corrections that were tried, by rules and by the model.
+             * @description Number of attempted corrections, by rules and by the model.
              */
             correction_attempts: number;
             /**
              * Format: double
-             * @description From the question to the answer.
+             * @description Time from question to answer, in milliseconds.
              */
             total_duration_ms: number;
             /**
-             * @description What every query was checked against before it was run: groups of rules, then registered validators. Empty where no query
-             *     was reviewed.
+             * @description Checks applied to every query before execution: rule groups, then registered validators.
+             *     Empty if no query was reviewed.
              */
             guardrails_checked: string[];
             /**
              * Format: uint32
-             * @description Reviews of queries, each against all guardrails.
+             * @description Number of reviewed queries, each against all guardrails.
              */
             reviews: number;
         };
-        /** @description What was spent. */
+        /** @description Model usage. */
         Cost: {
             /**
              * Format: uint64
-             * @description Tokens that models read.
+             * @description Number of input tokens.
              */
             input_tokens: number;
             /**
              * Format: uint64
-             * @description Tokens that models wrote.
+             * @description Number of output tokens.
              */
             output_tokens: number;
             /**
              * Format: double
-             * @description What that cost, where the price is known.
+             * @description Cost in US dollars; absent if the price is unknown.
              */
             usd: number | null;
         };
-        /** @description One thing that happened. Surfaces only listen: nothing is decided by them. */
+        /** @description Event of a run. Surfaces only observe events and make no decisions. */
         Event: {
             /** @constant */
             event: "started";
-            /** @description By which the run is found again. */
+            /** @description Identifier of the run. */
             trace_id: string;
-            /** @description The question. */
+            /** @description Question of the user. */
             question: string;
-            /** @description The database. */
+            /** @description Name of the database. */
             database: string;
-            /** @description The model. */
+            /** @description Name of the model. */
             model: string;
-            /** @description The dialect that is spoken. */
+            /** @description SQL dialect. */
             dialect: string;
             /**
              * Format: uint32
-             * @description How many drafts there may be.
+             * @description Maximum number of drafts.
              */
             max_attempts: number;
         } | {
             /** @constant */
             event: "stage";
-            /** @description What. */
+            /** @description Stage that was entered. */
             stage: components["schemas"]["Stage"];
             /**
              * Format: uint32
-             * @description The attempt that it belongs to, from 1.
+             * @description Attempt that it belongs to, starting at 1.
              */
             attempt: number;
         } | {
             /** @constant */
-            event: "linked";
-            /** @description The tables that the model is shown. */
+            event: "schema_linked";
+            /** @description Tables included in the prompt. */
             tables: string[];
             /**
              * Format: uint
-             * @description How many there are in all.
+             * @description Total number of readable tables.
              */
             of: number;
         } | {
             /** @constant */
-            event: "recalled";
-            /** @description The example whose query is tried instead of asking a model. */
+            event: "examples_retrieved";
+            /**
+             * @description ID of the example whose query is used instead of prompting the model. Absent if there is
+             *     none.
+             */
             known?: string | null;
-            /** @description The examples that the model is shown. */
-            examples: components["schemas"]["Shown"][];
-            /** @description Examples that do not fit the tables any more. */
+            /** @description Few-shot examples included in the prompt. */
+            examples: components["schemas"]["ExampleRef"][];
+            /** @description IDs of examples that do not match the current schema. */
             stale?: string[];
-            /** @description Why memory could not be asked. */
+            /** @description Reason that retrieval failed. Absent if it succeeded. */
             trouble?: string | null;
         } | {
             /** @constant */
             event: "text";
-            /** @description The piece. */
+            /** @description Piece of text. */
             piece: string;
         } | {
             /** @constant */
             event: "drafted";
             /**
              * Format: uint32
-             * @description The attempt.
+             * @description Number of the attempt.
              */
             attempt: number;
-            /** @description What it wrote, cut where it is very long. */
+            /** @description Text of the draft, truncated if it is very long. */
             text: string;
-            /** @description Tokens read and written. */
+            /** @description Tokens used, and their cost. */
             usage: components["schemas"]["Cost"];
         } | {
             /** @constant */
-            event: "weighed";
+            event: "candidates_compared";
             /**
              * Format: uint32
-             * @description The attempt.
+             * @description Number of the attempt.
              */
             attempt: number;
-            /** @description The drafts that differ. */
+            /** @description Distinct candidates. */
             drafts: string[];
             /**
              * Format: uint
-             * @description How many of all drafts agree on the answer that was taken.
+             * @description Number of candidates that agree with the chosen result.
              */
             agree: number;
             /**
              * Format: uint
-             * @description How many drafts passed the review.
+             * @description Number of candidates that passed the review.
              */
             of: number;
         } | {
@@ -971,53 +988,53 @@ export interface components {
             event: "reviewed";
             /**
              * Format: uint32
-             * @description The attempt.
+             * @description Number of the attempt.
              */
             attempt: number;
-            /** @description The query. */
+            /** @description Query that was reviewed. */
             sql: string;
-            /** @description Whether it may be sent. */
+            /** @description `true` if the query may be executed. */
             approved: boolean;
-            /** @description What is wrong with it, or odd. */
+            /** @description Errors and warnings of the review. */
             findings: components["schemas"]["Finding"][];
-            /** @description The names it uses. */
-            extracted: components["schemas"]["Extracted"];
+            /** @description Names that the query references. */
+            extracted: components["schemas"]["QueryReferences"];
         } | {
             /** @constant */
-            event: "mended";
+            event: "repaired";
             /**
              * Format: uint32
-             * @description The attempt.
+             * @description Number of the attempt.
              */
             attempt: number;
-            /** @description The query before. */
+            /** @description Query before the repair. */
             before: string;
-            /** @description The query now. */
+            /** @description Query after the repair. */
             after: string;
-            /** @description What was done. */
-            applied: components["schemas"]["Applied"][];
-            /** @description The snippets that changed. */
+            /** @description Applied fixes. */
+            applied: components["schemas"]["AppliedFix"][];
+            /** @description Changed snippets. */
             changes: components["schemas"]["Change"][];
         } | {
             /** @constant */
             event: "executed";
             /**
              * Format: uint32
-             * @description The attempt.
+             * @description Number of the attempt.
              */
             attempt: number;
-            /** @description The query. */
+            /** @description Query that was executed. */
             sql: string;
             /**
              * Format: uint
-             * @description How many rows came back.
+             * @description Number of rows returned.
              */
             rows: number;
-            /** @description There were more. */
+            /** @description `true` if there were more rows than returned. */
             truncated: boolean;
             /**
              * Format: double
-             * @description How long it took, in milliseconds.
+             * @description Execution time, in milliseconds.
              */
             ms: number;
         } | {
@@ -1025,702 +1042,735 @@ export interface components {
             event: "rejected";
             /**
              * Format: uint32
-             * @description The attempt.
+             * @description Number of the attempt.
              */
             attempt: number;
-            /** @description The query. */
+            /** @description Query that was rejected. */
             sql: string;
-            /** @description Its own words. */
+            /** @description Error of the database. */
             error: components["schemas"]["EngineError"];
-            /** @description The rule that they belong to. */
+            /** @description Code of the rule that the error is classified as. */
             finding: string;
-            /** @description The family of failure. */
+            /** @description Category of the error. */
             error_type: components["schemas"]["ErrorType"];
         } | {
             /** @constant */
             event: "retrying";
             /**
              * Format: uint32
-             * @description The attempt that begins.
+             * @description Number of the attempt that starts.
              */
             attempt: number;
             /**
              * Format: uint32
-             * @description How many there may be.
+             * @description Maximum number of attempts.
              */
             of: number;
-            /** @description The way in which it is asked. */
+            /** @description Name of the retry strategy. */
             strategy: string;
-            /** @description What it is told, and of which kind. */
+            /** @description Feedback to the model. */
             feedback: components["schemas"]["Feedback"][];
         } | {
             /** @constant */
             event: "changed";
             /**
              * Format: uint32
-             * @description The attempt.
+             * @description Number of the attempt.
              */
             attempt: number;
-            /** @description The snippets that changed. */
+            /** @description Changed snippets. */
             changes: components["schemas"]["Change"][];
         } | {
             /** @constant */
-            event: "fell_back";
-            /** @description The tables that are fetched. */
+            event: "fallback_started";
+            /** @description Tables that are fetched. */
             tables: string[];
         } | {
             /** @constant */
             event: "finished";
-            /** @description How it ended. */
+            /** @description Answer of the run. */
             answer: components["schemas"]["Answer"];
         };
-        /** @description What is being done just now. */
+        /** @description Stage of a run. */
         Stage: "pattern_selection" | "schema_discovery" | "generation" | "guardrail_check" | "tool_execution" | "self_correction" | "completed" | "failed" | "human_in_the_loop";
-        /** @description An example that a model is shown. */
-        Shown: {
-            /** @description By which it is known. */
+        /** @description Few-shot example included in a prompt. */
+        ExampleRef: {
+            /** @description ID of the example. */
             id: string;
-            /** @description Its question. */
+            /** @description Question of the example. */
             question: string;
             /**
              * Format: float
-             * @description How like that is to the question that is asked: 1 is the same.
+             * @description Similarity to the current question; 1 is identical.
              */
             similarity: number;
         };
-        /** @description The names a query uses, for logs and `--explain`. */
-        Extracted: {
-            /** @description Tables that FROM names, as they are written, with those that do not exist. */
+        /** @description Names that a query uses, tables that it may use and its SQL, for logs and `--explain`. */
+        QueryReferences: {
+            /** @description Tables in FROM as written, including unknown ones. */
             tables: string[];
-            /** @description Those of `tables` that the schema does not have; empty also where there is no schema to look in. */
+            /** @description Tables of `tables` that are not in the schema; absent if there are none or no schema. */
             unknown_tables?: string[];
-            /** @description Names that WITH defines. */
+            /** @description Names of the CTEs. */
             ctes: string[];
-            /** @description Names that FROM gives, with the table that they stand for: `p` → `products`; empty for a subquery or a CTE. */
+            /** @description Aliases in FROM with their tables: `p` → `products`; empty for a subquery or a CTE. */
             aliases: [
                 string,
                 string
             ][];
-            /** @description Tables that would have been allowed; absent if all are. */
+            /** @description Tables that the policy allows; `null` if all are allowed. */
             allowed_tables: string[] | null;
-            /** @description The SQL that was looked at. */
+            /** @description SQL that was extracted from the text and reviewed. */
             sql: string;
         };
-        /** @description One replaced stretch: what stood there and what stands there now. One side may be empty. */
+        /** @description Replaced range of tokens; one side may be empty. */
         Change: {
-            /** @description What stood there. */
+            /** @description SQL before the change; empty for an insertion. */
             before: string;
-            /** @description What stands there now. */
+            /** @description SQL after the change; empty for a deletion. */
             after: string;
         };
-        /** @description An engine's refusal, untouched: engines report it, [`classify`] gives it meaning. */
+        /** @description Unmodified error of a database engine; [`classify`] maps it to a finding. */
         EngineError: {
-            /** @description SQLSTATE, error number or error name; empty if the engine gives none. */
+            /** @description SQLSTATE, error number or error name; empty if the engine provides none. */
             code: string;
-            /** @description The engine's own words. */
+            /** @description Message of the engine, unchanged. */
             message: string;
-            /** @description Its hint, if it gives one. */
+            /** @description Hint of the engine; absent if it gives none. */
             hint?: string | null;
             /**
              * Format: uint
-             * @description The byte of the query that it points at, if it does.
+             * @description Byte offset in the query that the error points at; absent if the engine reports none.
              */
             position?: number | null;
         };
-        /** @description One thing that a model is told about its query. */
+        /** @description Feedback to a model about its query. */
         Feedback: {
-            /** @description The rule that it comes from. */
+            /** @description Code of the rule that produced it. */
             kind: string;
-            /** @description The words. */
+            /** @description Text of the feedback. */
             text: string;
         };
-        /** @description What came of it. */
-        Corrected: {
-            /** @description The query to run; empty unless `success`, so that nobody runs what was given up or refused. */
+        /** @description Result of a correction. */
+        CorrectResponse: {
+            /**
+             * @description Query to run. Empty unless `success`, so that a query that was given up or rejected is never
+             *     run.
+             */
             corrected_sql: string;
-            /** @description What was done and why, in words. */
+            /** @description Description of the applied fixes and their reasons. */
             correction_applied: string;
-            /** @description It can be run: nothing was wrong, or it is mended. */
+            /** @description `true` if the query can be run: it had no errors, or was repaired. */
             success: boolean;
-            /** @description By which it is found in logs. */
+            /** @description Identifier of the correction in logs. */
             trace_id: string;
-            /** @description What became of it. */
-            status: components["schemas"]["Status2"];
-            /** @description What was done. */
-            fixes: components["schemas"]["Applied"][];
-            /** @description What is left. */
-            findings: components["schemas"]["Placed"][];
-            /** @description The session that it belongs to. */
+            /** @description Outcome of the repair. */
+            status: components["schemas"]["CorrectStatus"];
+            /** @description Applied fixes. */
+            fixes: components["schemas"]["AppliedFix"][];
+            /** @description Remaining findings. */
+            findings: components["schemas"]["LocatedFinding"][];
+            /** @description Session of the request. */
             session_id: string | null;
-            /** @description The user that it belongs to. */
+            /** @description User of the request. */
             user_id: string | null;
             /**
-             * @description How far it can be trusted: `high` for a query that was not changed, `medium` where `meaning` is likely (run it and show what
-             *     was done), `low` where it is doubtful or the query was given up (ask a model or a person).
+             * @description Confidence in the query. `high` if it was not changed, `medium` if `meaning` is likely (run
+             *     it and show the fixes), `low` if it is doubtful or the query was given up (ask a model or a
+             *     person).
              */
             confidence: components["schemas"]["Confidence"];
-            /** @description Whether every name of the query resolves, which is proved. False where it was given up or refused. */
+            /**
+             * @description `true` if every name of the query is proven to resolve. `false` if the query was given up or
+             *     rejected.
+             */
             names_resolved: boolean;
-            /** @description Whether the changed query probably asks what was meant; absent where nothing was changed. */
+            /** @description Likelihood that the changed query keeps the intended meaning. Absent if nothing was changed. */
             meaning?: components["schemas"]["MeaningClaim"] | null;
-            /** @description What speaks against the meaning, in words; empty unless it is doubtful. */
+            /** @description Reasons to doubt the meaning; empty unless it is doubtful. */
             doubts: string[];
-            /** @description How far it was mended before it was given up; the findings speak of it. */
+            /**
+             * @description Partially repaired query if the correction was given up; absent otherwise. `findings` refers
+             *     to it.
+             */
             best_attempt?: string | null;
         };
-        /** @description What became of a query. */
-        Status2: "untouched" | "mended" | "gave_up" | "refused";
-        /** @description Whether a repaired query probably asks what its author meant. That its names resolve is proved; this is judged. */
+        /** @description Status of a repair. */
+        CorrectStatus: "untouched" | "mended" | "gave_up" | "refused";
+        /**
+         * @description Claim about the meaning of a repaired query.
+         *
+         *     It is proved that the names resolve; that the query asks what its author meant is an estimate.
+         */
         MeaningClaim: "likely" | "doubtful";
-        /** @description What the critic says of a query. */
-        Checked: {
-            /** @description Whether it is harmless. */
+        /** @description Result of reviewing a query. */
+        CheckResponse: {
+            /** @description Safety verdict of the review. */
             verdict: components["schemas"]["Verdict"];
-            /** @description Whether it is harmless and no finding is an error. */
+            /** @description `true` if the query is safe and no finding is an error. */
             clean: boolean;
-            /** @description The SQL that is spoken. */
+            /** @description SQL dialect. */
             dialect: string;
-            /** @description What is wrong with it, or odd. */
-            findings: components["schemas"]["Placed"][];
-            /** @description The names that it uses. */
-            extracted: components["schemas"]["Extracted"];
+            /** @description Errors and warnings. */
+            findings: components["schemas"]["LocatedFinding"][];
+            /** @description Names that the query references. */
+            extracted: components["schemas"]["QueryReferences"];
         };
         /**
-         * @description Whether a query may be sent to a database at all. Names that do not exist are no danger: they are findings, and the
-         *     verdict does not speak of them.
+         * @description Decision about sending a query to a database.
+         *
+         *     Unknown names are findings and do not affect the verdict, since they are not dangerous.
          */
         Verdict: "approved" | "refused";
-        /** @description What came of a query that was run. */
-        RanTold: {
-            /** @description The query that was sent. */
+        /** @description Result of an executed query. */
+        RunResponse: {
+            /** @description Query as sent to the database; absent on later pages. */
             sql?: string | null;
-            /** @description The rows, or those of one page. */
+            /** @description Rows of the result, or of one page. */
             rows: components["schemas"]["Rows"];
-            /** @description What is odd about the query. */
-            warnings?: components["schemas"]["Placed"][];
+            /** @description Warnings of the review; absent if there are none. */
+            warnings?: components["schemas"]["LocatedFinding"][];
             /**
              * Format: double
-             * @description How long the database took, in milliseconds.
+             * @description Execution time in the database, in milliseconds; absent on later pages.
              */
             ms?: number | null;
-            /** @description By which the next page is fetched. */
+            /** @description Cursor of the next page; absent on the last page. */
             cursor?: string | null;
         };
-        /** @description Why a query finds nothing. */
-        Emptiness: {
-            /** @description It does find something. */
+        /** @description Explanation of an empty result. */
+        EmptyResultReport: {
+            /** @description `true` if the query does return rows. */
             finds_rows: boolean;
-            /** @description Conditions without each of which it would. */
+            /** @description Predicates that individually exclude all rows: without any one of them, there would be rows. */
             conditions: string[];
-            /** @description Values that it looks for and that are not there, with those that are like them. */
-            absent: components["schemas"]["Absent"][];
+            /** @description Literals that do not occur in their column, with similar values. */
+            absent: components["schemas"]["MissingValue"][];
         };
-        /** @description A value that is not in its column. */
-        Absent: {
-            /** @description The table. */
+        /** @description Literal that does not occur in its column. */
+        MissingValue: {
+            /** @description Full name of the table. */
             table: string;
-            /** @description Its column. */
+            /** @description Name of the column. */
             column: string;
-            /** @description The text looked for. */
+            /** @description Value that the column is compared with. */
             value: string;
-            /** @description What is there instead. */
+            /** @description Similar values that occur in the column. */
             near: string[];
         };
-        /** @description A database that may be asked. */
-        Listed: {
-            /** @description Its name. */
+        /** @description A database that can be queried. */
+        DatabaseInfo: {
+            /** @description Name of the database. */
             name: string;
-            /** @description The SQL that it speaks. */
+            /** @description SQL dialect of the database. */
             dialect: string;
         };
-        /** @description Tables. */
-        Tables: {
-            /** @description Each with its columns and keys. */
+        /** @description Tables that the user may read. */
+        SchemaResponse: {
+            /** @description Tables with their columns and keys. */
             tables: components["schemas"]["Table"][];
         };
-        /** @description A table or view. */
+        /** @description Table or view. */
         Table: {
-            /** @description As the database spells it. */
+            /** @description Name as spelled in the database. */
             name: string;
-            /** @description The schema or database that it lives in, where the engine has such a thing. */
+            /** @description Schema or database of the table; absent if the engine has none. */
             schema?: string | null;
             /**
-             * @description Table or view.
+             * @description Kind of the relation: table or view.
              * @default table
              */
             kind: components["schemas"]["TableKind"];
-            /** @description In the order of `SELECT *`. */
+            /** @description Columns in the order of `SELECT *`. */
             columns: components["schemas"]["Column"][];
             /** @description Columns of the primary key; empty if there is none. */
             primary_key?: string[];
-            /** @description Declared first, then inferred ones. */
+            /** @description Foreign keys: declared ones first, then inferred ones. */
             foreign_keys?: components["schemas"]["ForeignKey"][];
             /** @description Sets of columns that are unique together. */
             unique?: string[][];
-            /** @description What the database says about it. */
+            /** @description Comment on the table in the database; absent if there is none. */
             comment?: string | null;
-            /** @description Columns that can be named but are not part of `*`, such as the `rank` of a full-text table. */
+            /**
+             * @description Columns that can be referenced but are not part of `*`, such as the `rank` of a full-text
+             *     table.
+             */
             hidden?: string[];
         };
-        /** @description Whether rows are stored or computed. */
+        /** @description Kind of a relation. */
         TableKind: "table" | "view";
-        /** @description A column of a table or view. */
+        /** @description Column of a table or view. */
         Column: {
-            /** @description As the database spells it. */
+            /** @description Name as spelled in the database. */
             name: string;
-            /** @description The vendor's type name; may be empty. */
+            /** @description Type name of the vendor; may be empty. */
             type?: string;
-            /** @description Whether NULL may stand in it. */
+            /** @description `true` if the column may contain NULL. */
             nullable?: boolean;
-            /** @description What the database says about it. */
+            /** @description Comment on the column in the database; absent if there is none. */
             comment?: string | null;
-            /** @description Some of the values it really holds. */
+            /** @description Sample of the values in the column. */
             samples?: string[];
         };
-        /** @description Columns of one table that point at columns of another. */
+        /** @description Foreign key from columns of one table to columns of another. */
         ForeignKey: {
             /** @description Columns of this table. */
             columns: string[];
-            /** @description The table they point at. */
+            /** @description Referenced table. */
             table: string;
-            /** @description The columns there, in the same order. */
+            /** @description Referenced columns, in the same order. */
             references: string[];
-            /** @description Not declared in the database, but concluded from equal names, types and a key on the other side. */
+            /**
+             * @description `true` if the key is not declared in the database, but inferred from equal names, types and
+             *     a key of the referenced table.
+             */
             inferred?: boolean;
         };
-        /** @description A value of the database that is like a word. */
-        Grounded: {
-            /** @description The table. */
+        /** @description Database value that matches a search term. */
+        ValueMatch: {
+            /** @description Name of the table. */
             table: string;
-            /** @description Its column. */
+            /** @description Name of the column. */
             column: string;
-            /** @description The value as it is written there. */
+            /** @description Value as stored. */
             value: string;
-            /** @description It is the very word, but for case and spaces. */
+            /** @description `true` if the value equals the search term, ignoring case and surrounding whitespace. */
             same: boolean;
         };
         /** @description A question and the query that answers it. */
         Example: {
-            /** @description [`id`] of the question and the database. */
+            /** @description Unique id, derived from the question and the database by [`example_id`]. */
             id: string;
-            /** @description The question, as it was asked. */
+            /** @description Question, as the user asked it. */
             question: string;
-            /** @description The query. */
+            /** @description SQL query that answers the question. */
             sql: string;
-            /** @description Which database it was asked of; empty where that is not known. */
+            /** @description Name of the database that the question refers to; empty if unknown. */
             database: string;
-            /** @description The SQL that the query is written in. */
+            /** @description SQL dialect of the query. */
             dialect: string;
-            /** @description The figure that the question is about, where people have a name for it. */
+            /** @description Name of the business metric that the question is about; absent if it has none. */
             metric?: string | null;
-            /** @description Where it came from. */
+            /** @description Origin of the example. */
             provenance: components["schemas"]["Provenance"];
-            /** @description Whether it may be trusted. */
-            standing: components["schemas"]["Standing"];
+            /** @description Verification status of the example. */
+            standing: components["schemas"]["VerificationStatus"];
             /**
              * Format: uint32
-             * @description How often a model was shown it.
+             * @description Number of times that the example was included in a prompt.
              * @default 0
              */
             uses: number;
             /**
              * Format: uint32
-             * @description How often an answer followed that nobody complained about.
+             * @description Number of times that it was included in a prompt and the answer drew no complaint.
              * @default 0
              */
             helped: number;
             /**
              * Format: uint32
-             * @description How often the question was given up, or somebody complained about the answer.
+             * @description Number of times that it was included in a prompt and the question was abandoned, or the
+             *     answer drew a complaint.
              * @default 0
              */
             hurt: number;
             /**
              * Format: uint64
-             * @description When it was added, in seconds since 1970.
+             * @description Time it was added, in seconds since the Unix epoch.
              * @default 0
              */
             added: number;
         };
-        /** @description Where an example came from. */
+        /** @description Origin of an example. */
         Provenance: "seeded" | "saved" | "auto" | "corrected";
-        /** @description Whether an example may be trusted. */
-        Standing: "verified" | "unverified" | "stale" | "rejected";
-        /** @description A conversation. */
-        SessionTold: {
-            /** @description By which questions name it. */
+        /** @description Verification status of an example. */
+        VerificationStatus: "verified" | "unverified" | "stale" | "rejected";
+        /** @description A session. */
+        Session: {
+            /** @description Id of the session, for use in questions. */
             session_id: string;
-            /** @description The database that it is about. */
+            /** @description Name of the session's database. */
             database: string;
             /**
              * Format: uint64
-             * @description When something was last said, in seconds since 1970.
+             * @description Time of the last question, in seconds since the Unix epoch.
              */
             at: number;
             /**
              * Format: uint32
-             * @description How many questions there were.
+             * @description Number of questions asked so far.
              */
             asked: number;
-            /** @description The last of them, oldest first. */
+            /** @description Most recent turns, oldest first. */
             turns: components["schemas"]["Turn"][];
         };
-        /** @description One question of a conversation and how it ended. */
+        /** @description Question of a conversation and its outcome. */
         Turn: {
-            /** @description The question. */
+            /** @description Question of the user. */
             question: string;
-            /** @description The query that answered it, or the best attempt. */
+            /** @description Query that answered it, or the best attempt. Absent if there was none. */
             sql: string | null;
-            /** @description How it ended. */
-            status: components["schemas"]["Status"];
-            /** @description By which the run is found again. */
+            /** @description Outcome of the question. */
+            status: components["schemas"]["AnswerStatus"];
+            /** @description Identifier of the run. */
             trace_id: string;
         };
-        /** @description The failures of a session: the last one, and what led to it. */
+        /** @description Failures of a session: the last one and the queries that led to it. */
         ErrorRecord: {
-            /** @description The query that failed last. */
+            /** @description Query that failed last. */
             sql: string;
-            /** @description The database's code; empty if it gave none. */
+            /** @description Code of the rule that the error was classified as, such as `unknown-column`. */
             code: string;
-            /** @description Its own words. */
+            /** @description Error message of the database. */
             message: string;
             /**
              * Format: uint64
-             * @description When, in milliseconds since 1970.
+             * @description Time of the failure, in milliseconds since the Unix epoch.
              */
             at_unix_ms: number;
             /**
              * Format: uint32
-             * @description How many queries have failed since the last success, with those that are no longer kept.
+             * @description Number of failed queries since the last success. Includes those dropped from
+             *     `previous_attempts`.
              */
             attempts: number;
-            /** @description The queries that failed before it, oldest first. */
+            /** @description Queries that failed before, oldest first. */
             previous_attempts: string[];
-            /** @description What the failure means. */
-            analysis: components["schemas"]["Analysis"];
-            /** @description What may mend it. */
+            /** @description Analysis of the failure. */
+            analysis: components["schemas"]["ErrorAnalysis"];
+            /** @description Suggested correction. Absent if there is none. */
             correction?: components["schemas"]["SqlCorrection"] | null;
         };
-        /** @description What a failure means. */
-        Analysis: {
-            /** @description Its family. */
+        /** @description Analysis of a failure. */
+        ErrorAnalysis: {
+            /** @description Category of the error. */
             error_type: components["schemas"]["ErrorType"];
-            /** @description What is wrong, in a sentence. */
+            /** @description One-sentence description of the error. */
             summary: string;
-            /** @description What could be done. */
+            /** @description Suggested actions. */
             suggestions: string[];
         };
-        /** @description A query that may mend a failure. It is not [`crate::event::Correction`], which tells what a correction came to. */
+        /**
+         * @description Suggested correction of a failed query.
+         *
+         *     Not to be confused with [`crate::event::Correction`], which reports the outcome of a correction.
+         */
         SqlCorrection: {
-            /** @description The query that failed. */
+            /** @description Query that failed. */
             original: string;
-            /** @description The query instead; empty where there are only words. */
+            /** @description Corrected query; empty if there is only an explanation. */
             corrected: string;
-            /** @description Why. */
+            /** @description Reason for the correction. */
             explanation: string;
-            /** @description The rule that it comes from. */
+            /** @description Code of the rule that produced it. */
             code: string;
-            /** @description How sure it is. */
+            /** @description Confidence in the correction. */
             confidence: components["schemas"]["Confidence"];
         };
-        /** @description A past run in short. */
-        Past: {
-            /** @description By which it is found. */
+        /** @description Summary of a trace. */
+        TraceSummary: {
+            /** @description Id of the trace. */
             trace_id: string;
             /**
              * Format: uint64
-             * @description When it began, in seconds since 1970.
+             * @description Start time, in seconds since the Unix epoch.
              */
             at: number;
-            /** @description Who asked; empty where nobody signs in. */
+            /** @description Id of the user; empty if authentication is off. */
             user: string;
-            /** @description The question. */
+            /** @description Text of the question. */
             question: string;
-            /** @description The database. */
+            /** @description Name of the database. */
             database: string;
-            /** @description How it ended. */
+            /** @description Status of the answer. */
             status: string;
-            /** @description How sure the answer is. */
+            /** @description Confidence of the answer. */
             confidence: string;
-            /** @description The query that ran, or the best attempt. */
+            /** @description Query that was executed, or the best attempt; absent if there is none. */
             sql?: string | null;
             /**
              * Format: uint
-             * @description How many drafts there were.
+             * @description Number of drafts.
              */
             attempts: number;
             /**
              * Format: double
-             * @description How long it took.
+             * @description Total duration, in milliseconds.
              */
             duration_ms: number;
             /**
              * Format: double
-             * @description What models cost, where that is known.
+             * @description Cost of the model calls in US dollars; absent if prices are unknown.
              */
             usd?: number | null;
         };
-        /** @description What became of an answer that somebody judged. */
-        Judged: {
-            /** @description The example that is kept of it, if one is. */
+        /** @description Result of feedback on an answer. */
+        FeedbackResponse: {
+            /** @description Id of the example stored from the answer; `null` if none is. */
             example_id: string | null;
         };
-        /** @description A rule of the critic. */
-        RuleTold: {
-            /** @description Its name, as findings carry it. */
+        /** @description A review rule. */
+        Rule: {
+            /** @description Rule code, as used in findings. */
             code: string;
-            /** @description The family it belongs to. */
+            /** @description Group of the rule. */
             group: string;
-            /** @description What it is about, in a sentence. */
+            /** @description One-sentence summary. */
             title: string;
-            /** @description All about it, in Markdown. */
+            /** @description Full documentation in Markdown; absent in lists. */
             page?: string | null;
         };
-        /** @description Who asks, as the server sees them. */
-        Me: {
-            /** @description By which the server knows them; empty where nobody signs in. */
+        /** @description Current user, as seen by the server. */
+        CurrentUser: {
+            /** @description User id; empty if authentication is off. */
             user: string;
-            /** @description Their role. */
+            /** @description Name of the role; `null` if no roles are configured. */
             role: string | null;
-            /** @description Whether they may see how the server is doing, and change what all share. */
+            /** @description `true` if the user may read metrics and circuit breakers, and change shared data. */
             administers: boolean;
-            /** @description Whether users are told apart. */
+            /** @description `true` if the server requires authentication. */
             signs_in: boolean;
-            /** @description The model that is asked. */
+            /** @description Name of the configured model. */
             model: string;
         };
-        /** @description How a tool has been doing. */
-        Stats: {
-            /** @description Which tool. */
+        /** @description Statistics of a breaker. */
+        Breaker: {
+            /** @description Name of the tool. */
             tool: string;
-            /** @description Whether it may be asked. */
-            state: components["schemas"]["State"];
+            /** @description Current state. */
+            state: components["schemas"]["BreakerState"];
             /**
              * Format: uint32
-             * @description Failures since the last success.
+             * @description Number of failures since the last success.
              */
             consecutive_failures: number;
             /**
              * Format: uint32
-             * @description Successes since it is half open.
+             * @description Number of successes in the half-open state.
              */
             probe_successes: number;
             /**
              * Format: uint32
-             * @description How often it opened since it was last closed: what the waiting time grows by.
+             * @description Number of times it opened since it was last closed; the back-off grows with it.
              */
             consecutive_opens: number;
             /**
              * Format: uint64
-             * @description How often it opened in all.
+             * @description Total number of times it opened.
              */
             opens: number;
             /**
              * Format: uint64
-             * @description Calls that went well, in all.
+             * @description Total number of successful calls.
              */
             successes: number;
             /**
              * Format: uint64
-             * @description Calls that failed, in all.
+             * @description Total number of failed calls.
              */
             failures: number;
             /**
              * Format: uint64
-             * @description Calls that were not let through, in all.
+             * @description Total number of rejected calls.
              */
             rejected: number;
             /**
              * Format: uint64
-             * @description When to try again, in milliseconds; 0 where a call would be let through.
+             * @description Time to wait before a retry, in milliseconds; 0 if a call would be admitted.
              */
             retry_after_ms: number;
             /**
              * Format: uint64
-             * @description When a call last failed, in milliseconds since 1970.
+             * @description Time of the last failure, in milliseconds since the Unix epoch. Absent if there was none.
              */
             last_failure_unix_ms: number | null;
             /**
              * Format: uint64
-             * @description When the state last changed, in milliseconds since 1970.
+             * @description Time of the last state transition, in milliseconds since the Unix epoch. Absent if there was
+             *     none.
              */
             last_change_unix_ms: number | null;
         };
-        /** @description Whether a tool may be asked. */
-        State: "closed" | "open" | "half_open";
-        /** @description Whether all is well. */
+        /** @description State of a circuit breaker. */
+        BreakerState: "closed" | "open" | "half_open";
+        /** @description Health of the server. */
         Health: {
-            /** @description `ok`, or `unready`. */
+            /** @description `ok` or `unready`. */
             status: string;
-            /** @description Databases that do not answer. */
+            /** @description Names of databases that do not respond; absent if all do. */
             unready?: string[];
         };
         /** @description A question. */
-        Question: {
-            /** @description In plain words. */
+        AskRequest: {
+            /** @description Question in natural language. */
             question: string;
             /**
-             * @description The database; it may be left out where there is only one.
+             * @description Name of the database. Optional if there is only one.
              * @default null
              */
             database: string | null;
             /**
-             * @description What is known besides the question.
+             * @description Additional facts that the question relies on.
              * @default null
              */
             evidence: string | null;
             /**
-             * @description The conversation that it belongs to.
+             * @description Id of the session that the question belongs to. If absent, the question has no context.
              * @default null
              */
             session_id: string | null;
             /**
-             * @description A model is asked, even if the same question was answered before.
+             * @description `true` to bypass memory and call the model, even if the same question was answered before.
              * @default false
              */
             fresh: boolean;
             /**
-             * @description The model puts the rows into words, which costs one more call. Without it `text` is one sentence that needs no model.
+             * @description `true` to have the model summarize the rows in `text`, at the cost of one more call.
+             *     Otherwise `text` is one sentence produced without a model.
              * @default false
              */
             summary: boolean;
             /**
-             * @description What happens where the question has several readings that lead to different rows; as configured, if left out.
+             * @description Handling of a question with several interpretations that lead to different rows. If absent,
+             *     the configuration applies.
              * @default null
              */
             clarify: components["schemas"]["Clarify"] | null;
             /**
-             * @description The query of the option that a person chose, from `clarification.options[].sql` of an answer to the same question. It is
-             *     reviewed like every other query, and run instead of a draft of the model.
+             * @description Query of the option that a person chose.
+             *
+             *     Taken from `clarification.options[].sql` of an answer to the same question. It is reviewed
+             *     like every other query, and executed instead of a draft of the model.
              * @default null
              */
             choice: string | null;
-            /** @description Where a last analysis runs, once no query could be found. */
-            analysis?: components["schemas"]["Analysing"];
+            /** @description Target of the fallback analysis, used if no query could be found. */
+            analysis?: components["schemas"]["AnalysisTarget"];
         };
-        /** @description What happens where a question has several readings that lead to different rows. */
+        /** @description Handling of questions with several interpretations that lead to different rows. */
         Clarify: "ask" | "assume" | "off";
-        /** @description Where the analysis of plain rows runs. */
-        Analysing: "here" | "browser";
-        /** @description A query that failed, or may fail. */
-        Correct: {
-            /** @description Its text. */
+        /** @description Execution target of the fallback analysis of plain rows. */
+        AnalysisTarget: "here" | "browser";
+        /** @description Query that failed or may fail. */
+        CorrectRequest: {
+            /** @description SQL text of the query. */
             original_query: string;
             /**
-             * @description The database, where a server has several.
+             * @description Name of the database, if the server has several.
              * @default null
              */
             database: string | null;
             /**
-             * @description What the database said about it.
+             * @description Error message of the database.
              * @default null
              */
             error_message: string | null;
             /**
-             * @description What it said the time before; the same error twice is given up.
+             * @description Error message of the previous attempt. If it equals `error_message`, the correction is given
+             *     up.
              * @default null
              */
             last_error: string | null;
             /**
-             * @description The tables, as `querymend schema --format json` writes them or as CREATE TABLE statements. Without them the database's are
-             *     taken; with them the database is not asked.
+             * @description Schema, as written by `querymend schema --format json` or as CREATE TABLE statements. If
+             *     absent, the schema of the database is used; if present, the database is not queried.
              * @default null
              */
             schema_context: unknown;
             /**
-             * @description The dialect of `schema_context`, such as `postgres`; the database's where it is left out. Without `schema_context` the
-             *     database's dialect always holds.
+             * @description Dialect of `schema_context`, such as `postgres`; defaults to the dialect of the database.
+             *     Ignored without `schema_context`.
              * @default null
              */
             dialect: string | null;
             /**
              * Format: uint32
-             * @description How often the query was mended already.
+             * @description Number of previous corrections of the query.
              * @default 0
              */
             retry_count: number;
             /**
-             * @description The question that it answers.
+             * @description Natural-language question that the query answers.
              * @default null
              */
             question: string | null;
             /**
-             * @description What is known about the question.
+             * @description Additional facts about the question.
              * @default null
              */
             evidence: string | null;
             /**
-             * @description The most doubtful fix that may be applied.
+             * @description Least certain applicability of fixes that may be applied.
              * @default likely
              */
             apply: components["schemas"]["Applicability"];
             /**
-             * @description The session that it belongs to; it comes back. A server remembers the errors of a session, so that the same error twice
-             *     is given up without `last_error`.
+             * @description Session of the request, echoed in the response. A server stores the errors of a session, so
+             *     a repeated error is detected without `last_error`.
              * @default null
              */
             session_id: string | null;
             /**
-             * @description The user that it belongs to; it comes back. A server that knows who asks does not take it from here.
+             * @description User of the request, echoed in the response. Ignored by servers that authenticate users.
              * @default null
              */
             user_id: string | null;
         };
         /** @description A query. */
-        QueryText: {
-            /** @description The SQL. */
+        SqlRequest: {
+            /** @description SQL text. */
             sql: string;
             /**
-             * @description The database; it may be left out where there is only one.
+             * @description Name of the database. Optional if there is only one.
              * @default null
              */
             database: string | null;
             /**
-             * @description The question that it answers: what it asks for is held against the query.
+             * @description Question that the query should answer, for comparison during the review.
              * @default null
              */
             question: string | null;
             /**
              * Format: uint
-             * @description The most rows.
+             * @description Maximum number of rows, at least 1 and at most the configured limit, which is the default.
              * @default null
              */
             max_rows: number | null;
         };
-        /** @description An example that somebody adds. */
-        NewExample: {
-            /** @description The question. */
+        /** @description Example to add. */
+        CreateExampleRequest: {
+            /** @description Question in natural language. */
             question: string;
-            /** @description The query that answers it. */
+            /** @description Query that answers the question. */
             sql: string;
             /**
-             * @description The database; it may be left out where there is only one.
+             * @description Name of the database. Optional if there is only one.
              * @default null
              */
             database: string | null;
             /**
-             * @description For all users, and not only for the one who adds it. Needs a role that administers.
+             * @description `true` to share the example with all users. Requires an admin role.
              * @default false
              */
             shared: boolean;
         };
-        /** @description What somebody thinks of an answer, or of an example. */
-        Opinion: {
-            /** @description It is right. */
+        /** @description Feedback on an answer or example. */
+        FeedbackRequest: {
+            /** @description `true` if the answer or example is correct. */
             good: boolean;
         };
-        /** @description A conversation to begin. */
-        Begin: {
+        /** @description Request to create a session. */
+        CreateSessionRequest: {
             /**
-             * @description The database; it may be left out where there is only one.
+             * @description Name of the database. Optional if there is only one.
              * @default null
              */
             database: string | null;
         };
-        /** @description A breaker to close. */
-        Reset: {
+        /** @description Request to reset circuit breakers. */
+        ResetBreakersRequest: {
             /**
-             * @description Its name, as `/v1/breakers` says it; all, if it is left out.
+             * @description Name of the breaker, as listed by `/v1/breakers`. If absent, all breakers are reset.
              * @default null
              */
             tool: string | null;
@@ -1743,11 +1793,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Question"];
+                "application/json": components["schemas"]["AskRequest"];
             };
         };
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1760,13 +1810,13 @@ export interface operations {
                     "application/vnd.apache.parquet": string;
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -1780,26 +1830,26 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Correct"];
+                "application/json": components["schemas"]["CorrectRequest"];
             };
         };
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Corrected"];
+                    "application/json": components["schemas"]["CorrectResponse"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -1813,26 +1863,26 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["QueryText"];
+                "application/json": components["schemas"]["SqlRequest"];
             };
         };
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Checked"];
+                    "application/json": components["schemas"]["CheckResponse"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -1846,26 +1896,26 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["QueryText"];
+                "application/json": components["schemas"]["SqlRequest"];
             };
         };
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Corrected"];
+                    "application/json": components["schemas"]["CorrectResponse"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -1873,7 +1923,7 @@ export interface operations {
     post_v1_run: {
         parameters: {
             query?: {
-                /** @description rows of a page; with it a cursor comes back where there are more */
+                /** @description Maximum number of rows per page. If there are more, the response has a cursor. */
                 page_size?: number;
             };
             header?: never;
@@ -1882,29 +1932,29 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["QueryText"];
+                "application/json": components["schemas"]["SqlRequest"];
             };
         };
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RanTold"];
+                    "application/json": components["schemas"]["RunResponse"];
                     "text/csv": string;
                     "application/vnd.apache.arrow.stream": string;
                     "application/vnd.apache.parquet": string;
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -1912,7 +1962,7 @@ export interface operations {
     get_v1_results_cursor: {
         parameters: {
             query?: {
-                /** @description rows of a page; with it a cursor comes back where there are more */
+                /** @description Maximum number of rows per page. If there are more, the response has a cursor. */
                 page_size?: number;
             };
             header?: never;
@@ -1923,25 +1973,25 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RanTold"];
+                    "application/json": components["schemas"]["RunResponse"];
                     "text/csv": string;
                     "application/vnd.apache.arrow.stream": string;
                     "application/vnd.apache.parquet": string;
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -1955,26 +2005,26 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["QueryText"];
+                "application/json": components["schemas"]["SqlRequest"];
             };
         };
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Emptiness"];
+                    "application/json": components["schemas"]["EmptyResultReport"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -1988,22 +2038,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listed"][];
+                    "application/json": components["schemas"]["DatabaseInfo"][];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2011,7 +2061,7 @@ export interface operations {
     get_v1_schema: {
         parameters: {
             query?: {
-                /** @description the database; it may be left out where there is only one */
+                /** @description Name of the database. Optional if there is only one. */
                 database?: string;
             };
             header?: never;
@@ -2020,36 +2070,36 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Tables"];
+                    "application/json": components["schemas"]["SchemaResponse"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
     };
     get_v1_values: {
         parameters: {
-            query: {
-                /** @description what is looked for */
-                word: string;
-                /** @description the database; it may be left out where there is only one */
+            query?: {
+                /** @description Text to search for. */
+                q?: string;
+                /** @description Name of the database. Optional if there is only one. */
                 database?: string;
-                /** @description only in this table */
+                /** @description Table to search; requires `column`. */
                 table?: string;
-                /** @description only in this column of it */
+                /** @description Column to search; requires `table`. */
                 column?: string;
             };
             header?: never;
@@ -2058,22 +2108,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Grounded"][];
+                    "application/json": components["schemas"]["ValueMatch"][];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2081,7 +2131,7 @@ export interface operations {
     get_v1_examples: {
         parameters: {
             query?: {
-                /** @description the database; it may be left out where there is only one */
+                /** @description Name of the database. Optional if there is only one. */
                 database?: string;
             };
             header?: never;
@@ -2090,7 +2140,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2099,13 +2149,13 @@ export interface operations {
                     "application/json": components["schemas"]["Example"][];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2119,11 +2169,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["NewExample"];
+                "application/json": components["schemas"]["CreateExampleRequest"];
             };
         };
         responses: {
-            /** @description as asked */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -2132,13 +2182,13 @@ export interface operations {
                     "application/json": components["schemas"]["Example"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2146,7 +2196,7 @@ export interface operations {
     delete_v1_examples_id: {
         parameters: {
             query?: {
-                /** @description the database; it may be left out where there is only one */
+                /** @description Name of the database. Optional if there is only one. */
                 database?: string;
             };
             header?: never;
@@ -2157,28 +2207,28 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
     };
-    post_v1_examples_id_verdict: {
+    post_v1_examples_id_feedback: {
         parameters: {
             query?: {
-                /** @description the database; it may be left out where there is only one */
+                /** @description Name of the database. Optional if there is only one. */
                 database?: string;
             };
             header?: never;
@@ -2189,24 +2239,24 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Opinion"];
+                "application/json": components["schemas"]["FeedbackRequest"];
             };
         };
         responses: {
-            /** @description as asked */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2220,22 +2270,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SessionTold"][];
+                    "application/json": components["schemas"]["Session"][];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2249,26 +2299,26 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Begin"];
+                "application/json": components["schemas"]["CreateSessionRequest"];
             };
         };
         responses: {
-            /** @description as asked */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SessionTold"];
+                    "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2284,22 +2334,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SessionTold"];
+                    "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2315,20 +2365,20 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2344,7 +2394,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2353,13 +2403,13 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorRecord"][];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2375,20 +2425,20 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2404,7 +2454,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2413,13 +2463,13 @@ export interface operations {
                     "application/json": unknown[];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2427,9 +2477,9 @@ export interface operations {
     get_v1_traces: {
         parameters: {
             query?: {
-                /** @description the most that are listed */
+                /** @description Maximum number of traces. */
                 limit?: number;
-                /** @description everybody's */
+                /** @description `true` to list the traces of all users. */
                 all?: boolean;
             };
             header?: never;
@@ -2438,27 +2488,27 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Past"][];
+                    "application/json": components["schemas"]["TraceSummary"][];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
     };
-    post_v1_traces_id_verdict: {
+    post_v1_traces_id_feedback: {
         parameters: {
             query?: never;
             header?: never;
@@ -2469,26 +2519,26 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Opinion"];
+                "application/json": components["schemas"]["FeedbackRequest"];
             };
         };
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Judged"];
+                    "application/json": components["schemas"]["FeedbackResponse"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2502,22 +2552,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RuleTold"][];
+                    "application/json": components["schemas"]["Rule"][];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2533,22 +2583,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RuleTold"];
+                    "application/json": components["schemas"]["Rule"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2562,22 +2612,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Me"];
+                    "application/json": components["schemas"]["CurrentUser"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2585,7 +2635,7 @@ export interface operations {
     get_v1_suggestions: {
         parameters: {
             query?: {
-                /** @description the database; it may be left out where there is only one */
+                /** @description Name of the database. Optional if there is only one. */
                 database?: string;
             };
             header?: never;
@@ -2594,7 +2644,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2603,13 +2653,13 @@ export interface operations {
                     "application/json": string[];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2623,22 +2673,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Stats"][];
+                    "application/json": components["schemas"]["Breaker"][];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2652,24 +2702,24 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Reset"];
+                "application/json": components["schemas"]["ResetBreakersRequest"];
             };
         };
         responses: {
-            /** @description as asked */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2683,7 +2733,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2692,13 +2742,13 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2712,7 +2762,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2721,13 +2771,13 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2741,7 +2791,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2750,13 +2800,13 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -2770,7 +2820,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description as asked */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2779,13 +2829,13 @@ export interface operations {
                     "application/json": unknown;
                 };
             };
-            /** @description a problem */
+            /** @description Problem details */
             default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Told"];
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };

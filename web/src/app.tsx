@@ -1,12 +1,12 @@
 import { useEffect } from "preact/hooks";
-import { key } from "./api";
+import { credential } from "./api";
 import { Ask } from "./ask";
 import { lazy } from "./lazy";
-import { go, route, type Route } from "./routes";
-import { administers, away, begin, me, ready, signInNeeded } from "./session";
+import { navigate, route, type Route } from "./routes";
+import { isAdmin, serverUnreachable, loadSession, currentUser, ready, signInRequired } from "./session";
 import { ShortcutsButton, useShortcuts } from "./shortcuts";
 import { strings } from "./strings";
-import { ruleShown } from "./trust/open-rule";
+import { openRuleCode } from "./trust/open-rule";
 import { chooseTheme, theme, type Theme } from "./theme";
 
 const Sql = lazy(() => import("./sql").then((view) => view.Sql));
@@ -25,12 +25,12 @@ const views: Record<Route, () => preact.JSX.Element> = {
 };
 
 export function App() {
-  useEffect(() => void begin(), []);
+  useEffect(() => void loadSession(), []);
   useShortcuts();
   useEffect(() => {
     document.title = route.value === "ask" ? strings.app.name : `${strings.app[route.value]} · ${strings.app.name}`;
   }, [route.value]);
-  const shown = (Object.keys(views) as Route[]).filter((one) => one !== "operations" || administers.value);
+  const shown = (Object.keys(views) as Route[]).filter((one) => one !== "operations" || isAdmin.value);
   return (
     <>
       <a class="skip" href="#content">
@@ -50,7 +50,7 @@ export function App() {
               onClick={(event) => {
                 if (event.metaKey || event.ctrlKey || event.shiftKey) return;
                 event.preventDefault();
-                go(one);
+                navigate(one);
               }}
             >
               {strings.app[one]}
@@ -58,9 +58,9 @@ export function App() {
           ))}
         </nav>
         <span class="top-end">
-          {me.value?.signs_in && (
-            <span class="who">
-              <span title={me.value.role ?? ""}>{me.value.user}</span>
+          {currentUser.value?.signs_in && (
+            <span class="user-info">
+              <span title={currentUser.value.role ?? ""}>{currentUser.value.user}</span>
               <button type="button" class="plain" onClick={signOut}>
                 {strings.app.signOut}
               </button>
@@ -70,32 +70,32 @@ export function App() {
           <ThemeChoice />
         </span>
       </header>
-      {away.value && (
+      {serverUnreachable.value && (
         <div class="banner" role="alert">
-          <span>{strings.app.away}</span>
-          <button type="button" onClick={() => void begin()}>
+          <span>{strings.app.offline}</span>
+          <button type="button" onClick={() => void loadSession()}>
             {strings.app.tryAgain}
           </button>
         </div>
       )}
       <main id="content" tabIndex={-1} class={`view-${route.value}`}>
-        {signInNeeded.value ? <SignIn /> : ready.value || away.value ? views[route.value]() : <p class="quiet">{strings.app.loading}</p>}
+        {signInRequired.value ? <SignIn /> : ready.value || serverUnreachable.value ? views[route.value]() : <p class="quiet">{strings.app.loading}</p>}
       </main>
-      {ruleShown.value && <RulePage />}
+      {openRuleCode.value && <RulePage />}
     </>
   );
 }
 
-/** The page is loaded anew, so that nothing of this user is left in it. */
+/** Reloads the page, so that no data of the user remains in memory. */
 function signOut(): void {
-  key.set("");
+  credential.set("");
   location.reload();
 }
 
 function ThemeChoice() {
   return (
     <label class="theme">
-      <span class="unseen">{strings.app.theme}</span>
+      <span class="visually-hidden">{strings.app.theme}</span>
       <select value={theme.value} onChange={(event) => chooseTheme(event.currentTarget.value as Theme)}>
         {(["auto", "light", "dark"] as const).map((one) => (
           <option key={one} value={one}>

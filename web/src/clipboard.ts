@@ -1,27 +1,30 @@
-/** Puts text on the clipboard; says whether it is there. Pages that came without TLS may not use the newer way. */
+/**
+ * Copies text to the clipboard and returns whether that succeeded. Falls back to `execCommand`
+ * because the Clipboard API requires a secure context.
+ */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    const listen = (event: ClipboardEvent) => {
+    const onCopy = (event: ClipboardEvent) => {
       event.clipboardData?.setData("text/plain", text);
       event.preventDefault();
     };
-    document.addEventListener("copy", listen, { once: true });
+    document.addEventListener("copy", onCopy, { once: true });
     const copied = document.execCommand("copy");
-    document.removeEventListener("copy", listen);
+    document.removeEventListener("copy", onCopy);
     return copied;
   }
 }
 
-/** Gives a file to the user. Its name is always ours. */
+/** Saves a file. Callers pass fixed names only, never names from data. */
 export function download(content: Blob, name: string): void {
-  const address = URL.createObjectURL(content);
+  const url = URL.createObjectURL(content);
   const link = document.createElement("a");
-  link.href = address;
+  link.href = url;
   link.download = name;
   link.click();
-  // The browser reads the address after the click, so it is taken back a little later.
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  // The browser reads the URL after the click, so revoke it later.
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

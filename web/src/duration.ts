@@ -1,4 +1,4 @@
-/** A time for people: `0.6 ms`, `240 ms`, `1.2 s`, `2 min 5 s`. */
+/** Formats a duration: `0.6 ms`, `240 ms`, `1.2 s`, `2 min 5 s`. */
 export function duration(ms: number): string {
   if (ms < 10) return `${ms.toFixed(1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;

@@ -1,46 +1,48 @@
-/** One message of an event stream: its name and its data. */
+/** Message of an event stream. */
 export interface Message {
   event: string;
   data: string;
 }
 
 /**
- * Cuts a stream of server-sent events into messages. `EventSource` cannot be used, since it neither posts nor sends an Authorization
- * header.
+ * Incremental parser for server-sent events. `EventSource` cannot be used: it supports neither POST
+ * nor an Authorization header.
  */
-export class MessageCutter {
-  /** What has come of a message that is not complete. An answer may be many megabytes, so it is put together only once. */
-  private pieces: string[] = [];
-  /** The last characters, in which the end of a message may have begun. */
+export class EventStreamParser {
+  /**
+   * Chunks of the incomplete message. Joined only once, because an answer may have many megabytes.
+   */
+  private buffer: string[] = [];
+  /** Last characters received, which may contain the start of a message delimiter. */
   private tail = "";
 
-  /** Takes what came in and gives the messages that are complete with it. */
+  /** Adds a chunk and returns the messages that it completes. */
   push(text: string): Message[] {
     const messages: Message[] = [];
     let rest = text;
     for (;;) {
       const end = /\r\n\r\n|\n\n|\r\r/.exec(this.tail + rest);
       if (!end) break;
-      const past = end.index + end[0].length - this.tail.length;
-      this.pieces.push(rest.slice(0, past));
-      const message = read(this.pieces.join(""));
+      const after = end.index + end[0].length - this.tail.length;
+      this.buffer.push(rest.slice(0, after));
+      const message = parseMessage(this.buffer.join(""));
       if (message) messages.push(message);
-      this.pieces = [];
+      this.buffer = [];
       this.tail = "";
-      rest = rest.slice(past);
+      rest = rest.slice(after);
     }
-    this.pieces.push(rest);
+    this.buffer.push(rest);
     this.tail = (this.tail + rest).slice(-3);
     return messages;
   }
 }
 
-function read(block: string): Message | null {
+function parseMessage(block: string): Message | null {
   let event = "message";
   const data: string[] = [];
   for (const line of block.split(/\r\n|\n|\r/)) {
     const colon = line.indexOf(":");
-    // A line that begins with a colon only keeps the connection alive.
+    // Lines that start with a colon are keep-alive comments.
     if (colon === 0) continue;
     const name = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");

@@ -1,15 +1,15 @@
-/** What newer browsers tell about each value that is read: the text that it was written as. */
+/** Reviver with the source text of each value, which only newer browsers pass. */
 type Reviver = (this: unknown, key: string, value: unknown, context?: { source?: string }) => unknown;
 
 /**
- * Reads JSON without losing digits: whole numbers that a float cannot hold become texts. It takes longer, so it is done only where there
- * are such numbers.
+ * Parses JSON without losing digits: integers beyond the safe range become strings. The slower
+ * reviver is used only if the text contains such numbers.
  */
-export function exactJson(text: string): unknown {
+export function parseExactJson(text: string): unknown {
   if (!/\d{16}/.test(text)) return JSON.parse(text);
-  const keep: Reviver = (_, value, context) => {
+  const keepDigits: Reviver = (_, value, context) => {
     if (typeof value !== "number" || Number.isSafeInteger(value) || !context?.source) return value;
     return /^-?\d+$/.test(context.source) ? context.source : value;
   };
-  return JSON.parse(text, keep as (key: string, value: unknown) => unknown);
+  return JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown);
 }

@@ -2,24 +2,24 @@ import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { strings } from "./strings";
 
-/** A component whose code is fetched when it is first shown. */
+/** Wraps a component whose code is loaded on first use. */
 export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
   let loaded: ComponentType<P> | null = null;
   return function Lazy(props: P) {
-    const [, shown] = useState(0);
+    const [, rerender] = useState(0);
     const [failed, setFailed] = useState(false);
     useEffect(() => {
       if (loaded) return;
-      let here = true;
+      let active = true;
       load().then(
         (component) => {
           loaded = component;
-          if (here) shown(1);
+          if (active) rerender(1);
         },
-        () => here && setFailed(true),
+        () => active && setFailed(true),
       );
       return () => {
-        here = false;
+        active = false;
       };
     }, []);
     if (loaded) {
@@ -28,7 +28,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
     }
     return (
       <p class="quiet" role="status">
-        {failed ? strings.app.wentWrong : strings.app.loading}
+        {failed ? strings.app.loadFailed : strings.app.loading}
       </p>
     );
   };

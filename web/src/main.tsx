@@ -7,7 +7,7 @@ applyTheme();
 const page = document.getElementById("page");
 if (page) render(<App />, page);
 
-// The page stays readable while the server is away. In development Vite serves the files itself.
+// Cache the page for offline use. In development Vite serves the files itself.
 if (import.meta.env.PROD && "serviceWorker" in navigator) {
   void navigator.serviceWorker.register("/sw.js").catch(() => undefined);
 }

@@ -2,31 +2,31 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 interface Props {
-  /** How it looks as a whole, and its button. */
-  look: string;
-  buttonLook: string;
+  /** CSS classes of the whole element and of its button. */
+  className: string;
+  buttonClass: string;
   button: ComponentChildren;
-  /** What opens; it is given the way to close it. */
+  /** Renders the content; receives a function that closes it. */
   children: (close: () => void) => ComponentChildren;
 }
 
-/** A button that opens something above the page. It closes by itself when something else is done: a press elsewhere, Escape, the focus. */
-export function Popup({ look, buttonLook, button, children }: Props) {
+/** Button that opens a popup. Closes on an outside click, on Escape and when the focus leaves. */
+export function Popup({ className, buttonClass, button, children }: Props) {
   const box = useRef<HTMLDetailsElement>(null);
   const close = () => {
     if (box.current) box.current.open = false;
   };
   useEffect(() => {
-    const elsewhere = (event: PointerEvent) => {
+    const onPointerDown = (event: PointerEvent) => {
       if (event.target instanceof Node && !box.current?.contains(event.target)) close();
     };
-    addEventListener("pointerdown", elsewhere);
-    return () => removeEventListener("pointerdown", elsewhere);
+    addEventListener("pointerdown", onPointerDown);
+    return () => removeEventListener("pointerdown", onPointerDown);
   }, []);
   return (
     <details
       ref={box}
-      class={look}
+      class={className}
       onKeyDown={(event) => {
         if (event.key !== "Escape" || !box.current?.open) return;
         event.stopPropagation();
@@ -37,7 +37,7 @@ export function Popup({ look, buttonLook, button, children }: Props) {
         if (event.relatedTarget instanceof Node && !box.current?.contains(event.relatedTarget)) close();
       }}
     >
-      <summary class={buttonLook}>{button}</summary>
+      <summary class={buttonClass}>{button}</summary>
       {children(close)}
     </details>
   );

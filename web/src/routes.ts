@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** The views that have an address of their own. The server answers each of these addresses with the page. */
+/** Views with their own URL. The server returns the page for each of them. */
 export type Route = "ask" | "sql" | "schema" | "teach" | "operations";
 
 const routes: readonly Route[] = ["ask", "sql", "schema", "teach", "operations"];
@@ -12,16 +12,16 @@ function routeOf(path: string): Route {
 
 export const route = signal<Route>(routeOf(location.pathname));
 
-/** What one view hands to another, such as a question about a table. It never becomes part of the address. */
-export interface Handed {
+/** Data passed from one view to another. Never part of the URL. */
+export interface NavigationState {
   question?: string;
   sql?: string;
   database?: string;
 }
-export const handed = signal<Handed | null>(null);
+export const navigationState = signal<NavigationState | null>(null);
 
-export function go(to: Route, hand: Handed | null = null): void {
-  handed.value = hand;
+export function navigate(to: Route, state: NavigationState | null = null): void {
+  navigationState.value = state;
   if (route.value !== to) {
     history.pushState(null, "", `/${to}`);
     route.value = to;
@@ -29,6 +29,6 @@ export function go(to: Route, hand: Handed | null = null): void {
 }
 
 addEventListener("popstate", () => {
-  handed.value = null;
+  navigationState.value = null;
   route.value = routeOf(location.pathname);
 });

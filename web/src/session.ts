@@ -1,38 +1,38 @@
 import { computed, effect, signal } from "@preact/signals";
-import { api, type Listed, type Me } from "./api";
+import { api, type DatabaseInfo, type CurrentUser } from "./api";
 
-/** Who asks, once it is known. `null` where the server is too old to say. */
-export const me = signal<Me | null>(null);
-export const databases = signal<Listed[]>([]);
-/** The database that is asked; kept, so that the next visit begins where this one ended. */
+/** Current user; null if unknown. */
+export const currentUser = signal<CurrentUser | null>(null);
+export const databases = signal<DatabaseInfo[]>([]);
+/** Selected database, persisted across visits. */
 export const database = signal<string>(localStorage.getItem("database") ?? "");
-/** Someone has to sign in before anything else can be seen. */
-export const signInNeeded = signal(false);
-/** The server does not answer. */
-export const away = signal(false);
+/** Whether the server requires sign-in. */
+export const signInRequired = signal(false);
+/** Whether the last request failed to reach the server. */
+export const serverUnreachable = signal(false);
 export const ready = signal(false);
 
 export const dialect = computed(() => databases.value.find((one) => one.name === database.value)?.dialect ?? "");
-/** Where nobody signs in, everyone administers. */
-export const administers = computed(() => me.value?.administers ?? true);
+/** Whether the user is an administrator; everyone is, if the server has no sign-in. */
+export const isAdmin = computed(() => currentUser.value?.administers ?? true);
 
 effect(() => {
   if (database.value) localStorage.setItem("database", database.value);
 });
 
-/** Asks what the page needs to know before anything else. */
-export async function begin(): Promise<void> {
+/** Loads the databases and the current user. */
+export async function loadSession(): Promise<void> {
   try {
     databases.value = await api.databases();
     if (!databases.value.some((one) => one.name === database.value)) database.value = databases.value[0]?.name ?? "";
-    const now = await api.me().catch(() => null);
-    // What one user asked is not to be seen by the next, who signs in on the same page.
-    if (me.value && me.value.user !== now?.user) location.reload();
-    me.value = now;
-    away.value = false;
-    signInNeeded.value = false;
+    const user = await api.currentUser().catch(() => null);
+    // Reload if another user signed in, so that they do not see the previous user's data.
+    if (currentUser.value && currentUser.value.user !== user?.user) location.reload();
+    currentUser.value = user;
+    serverUnreachable.value = false;
+    signInRequired.value = false;
     ready.value = true;
   } catch {
-    // `api` has said already that someone must sign in, or that the server is away.
+    // `api` has already set `signInRequired` or `serverUnreachable`.
   }
 }

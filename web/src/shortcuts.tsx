@@ -1,51 +1,54 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { go, type Route } from "./routes";
-import { administers } from "./session";
+import { navigate, type Route } from "./routes";
+import { isAdmin } from "./session";
 import { strings } from "./strings";
 
-const words = strings.app.keys;
-const place = "single-keys";
+const labels = strings.app.keys;
+const storageKey = "single-keys";
 
-/** Keys without Ctrl can be turned off: for some who speak to their computer, or whose hands shake, they do harm. */
-const inUse = signal(localStorage.getItem(place) !== "no");
-const listed = signal(false);
+/**
+ * Single-key shortcuts can be disabled: they conflict with speech input and with motor impairments
+ * (WCAG 2.1.4).
+ */
+const shortcutsEnabled = signal(localStorage.getItem(storageKey) !== "no");
+const dialogOpen = signal(false);
 
 const views: Record<string, Route> = { a: "ask", s: "sql", d: "schema", t: "teach", o: "operations" };
-/** So long after `g` the next key is still part of it. */
-const patience = 1500;
+/** Maximum time between the keys of a sequence, in milliseconds. */
+const sequenceTimeout = 1500;
 
-/** Listens for keys wherever nothing is being typed. */
+/** Handles keyboard shortcuts outside of text fields. */
 export function useShortcuts(): void {
   useEffect(() => {
-    let begun = 0;
-    const press = (event: KeyboardEvent) => {
+    let sequenceStart = 0;
+    const onKeyDown = (event: KeyboardEvent) => {
       const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea, select, [contenteditable]");
-      if (!inUse.value || typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-      const view = Date.now() - begun < patience ? views[event.key] : undefined;
-      begun = event.key === "g" ? Date.now() : 0;
+      if (!shortcutsEnabled.value || typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+      const view = Date.now() - sequenceStart < sequenceTimeout ? views[event.key] : undefined;
+      sequenceStart = event.key === "g" ? Date.now() : 0;
       if (view) {
-        if (view !== "operations" || administers.value) go(view);
+        if (view !== "operations" || isAdmin.value) navigate(view);
       } else if (event.key === "/") {
-        go("ask");
-        // The view may have to be drawn first.
+        navigate("ask");
+        // Wait until the view is rendered.
         requestAnimationFrame(() => document.getElementById("question")?.focus());
-      } else if (event.key === "?") listed.value = true;
+      } else if (event.key === "?") dialogOpen.value = true;
       else return;
       event.preventDefault();
     };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
   }, []);
 }
 
 export function ShortcutsButton() {
   return (
     <>
-      <button type="button" class="keys-button" aria-label={words.title} title={words.title} onClick={() => (listed.value = true)}>
+      <button type="button" class="keys-button" aria-label={labels.title} title={labels.title} onClick={() => (dialogOpen.value = true)}>
         ?
       </button>
-      {listed.value && <ShortcutsDialog />}
+      {dialogOpen.value && <ShortcutsDialog />}
     </>
   );
 }
@@ -54,10 +57,10 @@ function ShortcutsDialog() {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} class="keys-dialog" aria-label={words.title} onClose={() => (listed.value = false)}>
-      <h2>{words.title}</h2>
+    <dialog ref={dialog} class="keys-dialog" aria-label={labels.title} onClose={() => (dialogOpen.value = false)}>
+      <h2>{labels.title}</h2>
       <dl>
-        {words.list.map(([keys, what]) => (
+        {labels.list.map(([keys, what]) => (
           <div key={keys}>
             <dt>
               <kbd>{keys}</kbd>
@@ -69,17 +72,17 @@ function ShortcutsDialog() {
       <label class="row">
         <input
           type="checkbox"
-          checked={inUse.value}
+          checked={shortcutsEnabled.value}
           onChange={(event) => {
-            inUse.value = event.currentTarget.checked;
-            localStorage.setItem(place, inUse.value ? "yes" : "no");
+            shortcutsEnabled.value = event.currentTarget.checked;
+            localStorage.setItem(storageKey, shortcutsEnabled.value ? "yes" : "no");
           }}
         />
-        {words.single}
+        {labels.enable}
       </label>
       <div class="row">
         <button type="button" class="main" onClick={() => dialog.current?.close()}>
-          {words.close}
+          {labels.close}
         </button>
       </div>
     </dialog>

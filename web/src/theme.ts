@@ -2,10 +2,10 @@ import { signal } from "@preact/signals";
 
 export type Theme = "auto" | "light" | "dark";
 
-const kept = localStorage.getItem("theme");
-export const theme = signal<Theme>(kept === "light" || kept === "dark" ? kept : "auto");
+const stored = localStorage.getItem("theme");
+export const theme = signal<Theme>(stored === "light" || stored === "dark" ? stored : "auto");
 
-/** Puts the choice where the style sheet looks for it; `auto` leaves it to the system. */
+/** Sets the theme attribute that the style sheet reads; `auto` follows the system. */
 export function applyTheme(): void {
   if (theme.value === "auto") delete document.documentElement.dataset["theme"];
   else document.documentElement.dataset["theme"] = theme.value;
@@ -18,7 +18,7 @@ export function chooseTheme(choice: Theme): void {
   applyTheme();
 }
 
-/** Whether the page is dark just now, for what is drawn on a canvas. */
+/** Returns whether the dark theme is active, for drawing on a canvas. */
 export function isDark(): boolean {
   if (theme.value !== "auto") return theme.value === "dark";
   return matchMedia("(prefers-color-scheme: dark)").matches;

@@ -1,18 +1,17 @@
-//! Clarifying questions on a terminal: options with previews, and which one is chosen.
+//! Clarifying questions on a terminal: options with previews, and the user's choice.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use querymend::{Clarification, Clarify, Config};
 
-use crate::out::Out;
-use crate::render::one_line;
-use crate::table;
+use crate::output::text::one_line;
+use crate::output::{Out, table};
 
-/// How often a person is asked for a number before the question is left.
+/// Maximum number of prompts before the question is abandoned.
 const MAX_PROMPTS: usize = 3;
 
-/// Returns what happens where a question has several readings: `--assume` and the configuration decide, else whether somebody is
-/// there who can answer.
+/// Returns the handling of ambiguous questions: `--assume` first, then the configuration, then
+/// whether the session is interactive.
 pub fn mode(assume: bool, config: &Config, is_interactive: bool) -> Clarify {
     if assume {
         return Clarify::Assume;
@@ -20,34 +19,37 @@ pub fn mode(assume: bool, config: &Config, is_interactive: bool) -> Clarify {
     Clarify::from_setting(config.self_correction.ask_user, is_interactive)
 }
 
-/// Whether a person can read a question and answer it.
+/// Returns whether stdin and stderr are terminals, so that a user can read a question and answer
+/// it.
 pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Writes the question and its options, each with a number and its first rows.
+/// Writes the question and its numbered options, each with a preview of its rows.
 pub fn write(clarification: &Clarification, out: &Out) {
-    out.say(&one_line(&clarification.question));
+    out.message(&one_line(&clarification.question));
     for (n, choice) in clarification.options.iter().enumerate() {
-        out.say(&format!("  {}  {} ({})", n + 1, one_line(&choice.label), one_line(&choice.why)));
-        if let Ok((rows, _)) = table::write(&choice.preview, table::Format::Table) {
-            rows.lines().for_each(|line| out.say(&format!("     {line}")));
+        out.message(&format!("  {}  {} ({})", n + 1, one_line(&choice.label), one_line(&choice.why)));
+        if let Ok((rows, _)) = table::render_rows(&choice.preview, table::ResultFormat::Table) {
+            rows.lines().for_each(|line| out.message(&format!("     {line}")));
         }
         if choice.preview.truncated {
-            out.say("     and more rows");
+            out.message("     and more rows");
         }
     }
 }
 
-/// Returns the option that an answer names by its number, from 0. No answer is the first.
-pub fn picked(answer: &str, clarification: &Clarification) -> Option<usize> {
+/// Returns the 0-based index of the option that an answer selects by number. An empty answer
+/// selects the first.
+pub fn parse_choice(answer: &str, clarification: &Clarification) -> Option<usize> {
     match answer.trim() {
         "" => Some(0),
         number => number.parse::<usize>().ok()?.checked_sub(1).filter(|at| *at < clarification.options.len()),
     }
 }
 
-/// Asks on the terminal which option is meant, and returns its query; `None` if nobody answers.
+/// Prompts for an option on the terminal and returns its query, or `None` if there is no valid
+/// answer.
 pub fn prompt(clarification: &Clarification, out: &Out) -> Option<String> {
     write(clarification, out);
     for _ in 0..MAX_PROMPTS {
@@ -58,29 +60,29 @@ pub fn prompt(clarification: &Clarification, out: &Out) -> Option<String> {
         if io::stdin().lock().read_line(&mut answer).ok()? == 0 {
             return None;
         }
-        match picked(&answer, clarification) {
+        match parse_choice(&answer, clarification) {
             Some(at) => return Some(clarification.options[at].sql.clone()),
-            None => out.say(&out_of_range(clarification)),
+            None => out.message(&out_of_range(clarification)),
         }
     }
     None
 }
 
-/// Says which answers there are.
+/// Returns the error message for an answer that is not the number of an option.
 pub fn out_of_range(clarification: &Clarification) -> String {
     format!("there is no such option: type a number from 1 to {}", clarification.options.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use querymend::Choice;
+    use querymend::ClarificationChoice;
     use querymend_sql::Rows;
 
     use super::*;
 
     #[test]
-    fn answers_are_numbers_and_nothing_is_the_first() {
-        let choice = |label: &str| Choice {
+    fn parses_choice_numbers_and_defaults_to_the_first() {
+        let choice = |label: &str| ClarificationChoice {
             label: label.into(),
             sql: "SELECT 1".into(),
             why: "it is there".into(),
@@ -97,12 +99,12 @@ mod tests {
             ("-1", None),
             ("b", None),
         ] {
-            assert_eq!(picked(answer, &clarification), expected, "{answer:?}");
+            assert_eq!(parse_choice(answer, &clarification), expected, "{answer:?}");
         }
     }
 
     #[test]
-    fn options_and_configuration_decide_who_is_asked() {
+    fn options_and_configuration_set_the_clarify_mode() {
         let config = |ask: Option<bool>| ask.map_or_else(Config::default, |ask| Config::default().with_ask_user(ask));
         for (assume, ask_user, is_interactive, expected) in [
             (false, None, true, Clarify::Ask),

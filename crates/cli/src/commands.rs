@@ -1,4 +1,4 @@
-//! One file for each command: its options, its help and what it does.
+//! One module per command, with its options, its help and its implementation.
 
 pub mod ask;
 pub mod batch;

@@ -1,4 +1,4 @@
-//! `-v`: what the library logs, on stderr.
+//! Log output on stderr, for `-v` and for the server.
 
 use std::io;
 
@@ -6,21 +6,24 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Begins to write the log. Only what Querymend itself says: what libraries say about connections is for their makers.
+/// Starts logging for `-v`.
+///
+/// Only events of Querymend are logged: connection details of libraries help only their authors.
 pub fn start(color: bool) {
     let lines =
         tracing_subscriber::fmt::layer().without_time().with_target(false).with_ansi(color).with_writer(io::stderr);
     let ours = Targets::new().with_target("querymend", LevelFilter::DEBUG);
-    // It fails only where a log is written already.
+    // This fails only if a subscriber is already set.
     tracing_subscriber::registry().with(lines).with(ours).try_init().ok();
 }
 
-/// Begins to write the log of a server: when, what and in which request; nothing that only helps to find faults.
+/// Starts the log of a server, with timestamps and request ids, at level INFO, without debug
+/// events.
 pub fn serve(json: bool) {
     let ours = Targets::new().with_target("querymend", LevelFilter::INFO);
     let registry = tracing_subscriber::registry().with(ours);
     if json {
-        registry.with(querymend_server::logs::json_logs(io::stderr)).try_init().ok();
+        registry.with(querymend_server::observe::logging::json_logs(io::stderr)).try_init().ok();
     } else {
         registry.with(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(io::stderr)).try_init().ok();
     }

@@ -1,30 +1,23 @@
-//! The `querymend` command: reads the options, calls the command, ends with its exit code.
+//! The `querymend` command: parses the options, runs the command and returns its exit code.
 
-mod against;
-mod answer;
-mod chosen;
+mod args;
 mod clarify;
 mod commands;
-mod failure;
-mod given;
+mod deny_lists;
+mod did_you_mean;
+mod error;
 mod input;
-mod interrupt;
 mod logging;
-mod mend;
-mod missing;
-mod nearest;
-mod out;
-mod pulling;
-mod remember;
-mod render;
-mod sarif;
-mod serving;
-mod setup;
-mod state;
-mod story;
-mod table;
-mod watch;
-mod when;
+mod model_download;
+mod model_selection;
+mod no_model;
+mod output;
+mod repair;
+mod runtime;
+mod service_builder;
+mod signals;
+mod state_dir;
+mod uuid_time;
 
 use std::process::ExitCode;
 
@@ -35,13 +28,15 @@ use crate::commands::{
     ask, chat, check, completions, demo, dialects, doctor, eval, explain, fix, key, man, mcp, memory, model, run,
     schema, serve, trace,
 };
-use crate::out::{Color, Out};
+use crate::output::{Color, Out};
 
-/// Questions are made of many small texts, which it hands out faster than the system does.
+/// Questions cause many small string allocations, which mimalloc serves faster than the system
+/// allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Querymend answers questions from databases, mends the SQL on the way, and runs only what cannot do harm
+/// Querymend answers questions from databases, repairs the SQL on the way, and runs only read-only
+/// queries
 #[derive(Debug, Parser)]
 #[command(
     name = "querymend",
@@ -52,14 +47,14 @@ static ALLOCATOR: MiMalloc = MiMalloc;
   querymend check --db querymend-demo.db --sql 'SELECT id, price FROM products'
   querymend explain unknown-column"
 )]
-struct Querymend {
-    /// When to use colour
+struct Cli {
+    /// When to use colors
     #[arg(long, global = true, help_heading = "Global options", value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     color: Color,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long, global = true, help_heading = "Global options")]
     quiet: bool,
-    /// Say more about what is done
+    /// Print more details
     #[arg(short, long, global = true, help_heading = "Global options", conflicts_with = "quiet")]
     verbose: bool,
     #[command(subcommand)]
@@ -68,53 +63,53 @@ struct Querymend {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Ask(ask::AskQuestion),
-    Chat(chat::Chat),
-    Trace(trace::ShowTrace),
-    Eval(eval::Eval),
-    Check(check::Check),
-    Fix(fix::Fix),
-    Explain(explain::Explain),
-    Schema(schema::ShowSchema),
-    Run(run::Run),
-    Doctor(doctor::Doctor),
-    Serve(serve::Serve),
-    Mcp(mcp::Mcp),
-    Model(model::Models),
-    Memory(memory::Memories),
-    Key(key::Keys),
-    Demo(demo::Demo),
-    /// List the dialects and the names they go by
+    Ask(ask::AskCommand),
+    Chat(chat::ChatCommand),
+    Trace(trace::TraceCommand),
+    Eval(eval::EvalCommand),
+    Check(check::CheckCommand),
+    Fix(fix::FixCommand),
+    Explain(explain::ExplainCommand),
+    Schema(schema::SchemaCommand),
+    Run(run::RunCommand),
+    Doctor(doctor::DoctorCommand),
+    Serve(serve::ServeCommand),
+    Mcp(mcp::McpCommand),
+    Model(model::ModelCommand),
+    Memory(memory::MemoryCommand),
+    Key(key::KeyCommand),
+    Demo(demo::DemoCommand),
+    /// List dialects and their aliases
     #[command(after_help = "Examples:\n  querymend dialects\n  querymend check --dialect postgres query.sql")]
     Dialects,
-    Completions(completions::Completions),
-    Man(man::Man),
+    Completions(completions::CompletionsCommand),
+    Man(man::ManCommand),
 }
 
-/// Commands that other tools have at the top, and where they are here.
-const ELSEWHERE: &[(&str, &str)] =
+/// Top-level commands of other tools, and their equivalents here.
+const COMMAND_REDIRECTS: &[(&str, &str)] =
     &[("seed", "querymend memory seed"), ("examples", "querymend memory list"), ("pull", "querymend model pull")];
 
-/// Ends the program with what is wrong with the command line.
-fn misread(error: &clap::Error) -> ! {
+/// Exits with a usage error.
+fn exit_with_usage_error(error: &clap::Error) -> ! {
     let invalid = error.get(clap::error::ContextKind::InvalidSubcommand).map(ToString::to_string);
-    let known = ELSEWHERE.iter().find(|(word, _)| invalid.as_deref() == Some(word));
+    let known = COMMAND_REDIRECTS.iter().find(|(word, _)| invalid.as_deref() == Some(word));
     match known {
         Some((word, command)) => {
-            let message = format!("there is no command `{word}`: it is `{command}` here");
-            Querymend::command().error(clap::error::ErrorKind::InvalidSubcommand, message).exit()
+            let message = format!("there is no command `{word}`: use `{command}`");
+            Cli::command().error(clap::error::ErrorKind::InvalidSubcommand, message).exit()
         }
         None => error.exit(),
     }
 }
 
 fn main() -> ExitCode {
-    let querymend = Querymend::try_parse().unwrap_or_else(|error| misread(&error));
-    let mut out = Out::new(querymend.color, querymend.quiet, querymend.verbose);
-    if querymend.verbose {
+    let cli = Cli::try_parse().unwrap_or_else(|error| exit_with_usage_error(&error));
+    let mut out = Out::new(cli.color, cli.quiet, cli.verbose);
+    if cli.verbose {
         logging::start(out.color_stderr);
     }
-    let outcome = match &querymend.command {
+    let outcome = match &cli.command {
         Command::Ask(ask) => ask::run(ask, &mut out),
         Command::Chat(chat) => chat::run(chat, &mut out),
         Command::Eval(eval) => eval::run(eval, &mut out),
@@ -132,13 +127,13 @@ fn main() -> ExitCode {
         Command::Model(models) => model::run(models, &mut out),
         Command::Demo(demo) => demo::run(demo, &mut out),
         Command::Dialects => dialects::run(&mut out),
-        Command::Completions(shell) => completions::run(shell, Querymend::command(), &mut out),
-        Command::Man(man) => man::run(man, Querymend::command(), &mut out),
+        Command::Completions(shell) => completions::run(shell, Cli::command(), &mut out),
+        Command::Man(man) => man::run(man, Cli::command(), &mut out),
     };
     let exit = outcome.and_then(|exit| out.flush().map(|()| exit)).unwrap_or_else(|failure| {
         out.flush().ok();
         out.error(&failure);
-        failure.exit
+        failure.status
     });
     exit.into()
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use catalogue::{Asked, Values};
-use querymend::context::{Tables, Weights};
+use querymend::linking::{RankingWeights, SchemaLinker};
 use querymend_sql::Policy;
 use querymend_sql::dialect::SQLITE;
 use querymend_sql::schema::{Column, Schema, Table};
@@ -50,17 +50,18 @@ fn main() {
     );
     let schema = Arc::new(Schema::new(tables).expect("a schema"));
     if std::env::args().any(|a| a == "tune") {
-        let tables = Tables::new(Arc::clone(&schema), &SQLITE, &Policy::default());
+        let tables = SchemaLinker::new(Arc::clone(&schema), &SQLITE, &Policy::default());
         return tune(&tables, &train);
     }
     if std::env::args().any(|a| a == "misses") {
-        let tables = Tables::new(Arc::clone(&schema), &SQLITE, &Policy::default());
+        let tables = SchemaLinker::new(Arc::clone(&schema), &SQLITE, &Policy::default());
         return misses(&tables, &dev, &train);
     }
     if std::env::args().any(|a| a == "speed") {
-        let tables = Tables::new(Arc::clone(&schema), &SQLITE, &Policy::default());
-        let found =
-            |q: &Asked| q.rank(tables.ranked(&q.question, &[], &Weights::default(), 20).iter().map(|(t, _)| *t));
+        let tables = SchemaLinker::new(Arc::clone(&schema), &SQLITE, &Policy::default());
+        let found = |q: &Asked| {
+            q.rank(tables.rank_tables(&q.question, &[], &RankingWeights::default(), 20).iter().map(|(t, _)| *t))
+        };
         println!("dev, among the first 5 / 10 / 20, in %: {}", share(&dev.iter().map(found).collect::<Vec<_>>()));
         return speed(&tables, &dev);
     }
@@ -71,7 +72,7 @@ fn main() {
 }
 
 fn recall(data: &Path, schema: &Arc<Schema>, dev: &[Asked], train: &[Asked]) {
-    let tables = Tables::new(Arc::clone(schema), &SQLITE, &Policy::default());
+    let tables = SchemaLinker::new(Arc::clone(schema), &SQLITE, &Policy::default());
     let began = Instant::now();
     let bytes = tables.index_bytes();
     println!("index: {:.0} ms to build, {:.1} MB", began.elapsed().as_secs_f64() * 1e3, bytes as f64 / 1e6);
@@ -91,23 +92,40 @@ fn recall(data: &Path, schema: &Arc<Schema>, dev: &[Asked], train: &[Asked]) {
         sets.iter().map(|(n, q)| format!("{n} ({})", q.len())).collect::<Vec<_>>().join(" | ")
     );
     println!("|---|{}", "---:|".repeat(sets.len()));
-    let full = Weights::default();
-    let names = Weights { schema: 0.0, near: 0.0, tied: 0.0, paths: false, topic: 0.0, ..full.clone() };
-    let ladder: Vec<(&str, Weights, bool)> = vec![
+    let full = RankingWeights::default();
+    let names =
+        RankingWeights { schema: 0.0, synonym: 0.0, neighbour: 0.0, join_paths: false, topic: 0.0, ..full.clone() };
+    let ladder: Vec<(&str, RankingWeights, bool)> = vec![
         ("names of tables and columns, by rarity", names.clone(), false),
-        ("+ nearly the same meaning (embeddings)", Weights { near: full.near, ..names.clone() }, false),
-        ("+ what tied tables say", Weights { schema: 0.0, topic: 0.0, paths: false, ..full.clone() }, false),
-        ("+ groups of tables, with join paths completed", Weights { schema: 0.0, topic: 0.0, ..full.clone() }, false),
-        ("+ names of schemas", Weights { topic: 0.0, ..full.clone() }, false),
+        ("+ nearly the same meaning (embeddings)", RankingWeights { synonym: full.synonym, ..names.clone() }, false),
+        (
+            "+ what tied tables say",
+            RankingWeights { schema: 0.0, topic: 0.0, join_paths: false, ..full.clone() },
+            false,
+        ),
+        (
+            "+ groups of tables, with join paths completed",
+            RankingWeights { schema: 0.0, topic: 0.0, ..full.clone() },
+            false,
+        ),
+        ("+ names of schemas", RankingWeights { topic: 0.0, ..full.clone() }, false),
         ("+ what tables are about as a whole = all that `link` has", full.clone(), false),
         ("+ values that the question names", full.clone(), true),
-        ("all but embeddings", Weights { near: 0.0, ..full.clone() }, false),
-        ("all but tied tables", Weights { tied: 0.0, ..full.clone() }, false),
-        ("all but groups", Weights { paths: false, ..full.clone() }, false),
-        ("all but telling values and vague words", Weights { named: 1.0, vague: 1.0, ..full.clone() }, false),
-        ("all but more of a schema that is ahead", Weights { ahead: f32::MAX, ..full.clone() }, false),
-        ("all but words cut short", Weights { cut_short: 0.0, ..full.clone() }, false),
-        ("all but the words of one column together", Weights { part_of_column: 0.0, ..full.clone() }, false),
+        ("all but embeddings", RankingWeights { synonym: 0.0, ..full.clone() }, false),
+        ("all but tied tables", RankingWeights { neighbour: 0.0, ..full.clone() }, false),
+        ("all but groups", RankingWeights { join_paths: false, ..full.clone() }, false),
+        (
+            "all but telling values and vague words",
+            RankingWeights { value_like: 1.0, low_signal: 1.0, ..full.clone() },
+            false,
+        ),
+        ("all but more of a schema that is ahead", RankingWeights { lead_margin: f32::MAX, ..full.clone() }, false),
+        ("all but words cut short", RankingWeights { abbreviation: 0.0, ..full.clone() }, false),
+        (
+            "all but the words of one column together",
+            RankingWeights { column_coverage_exponent: 0.0, ..full.clone() },
+            false,
+        ),
     ];
     let shown = |name: &str, ranks: &dyn Fn(&Asked) -> usize| {
         let cells: Vec<String> =
@@ -122,20 +140,20 @@ fn recall(data: &Path, schema: &Arc<Schema>, dev: &[Asked], train: &[Asked]) {
     for (name, weights, with_values) in &ladder {
         shown(name, &|q| {
             let hits = if *with_values { values.hits(&q.question) } else { Vec::new() };
-            q.rank(tables.ranked(&q.question, &hits, weights, 20).iter().map(|(t, _)| *t))
+            q.rank(tables.rank_tables(&q.question, &hits, weights, 20).iter().map(|(t, _)| *t))
         });
     }
     for (name, with_values) in [("tables of the same names count too", false), ("the same, with values", true)] {
         shown(name, &|q| {
             let hits = if with_values { values.hits(&q.question) } else { Vec::new() };
-            q.rank_of_alike(tables.ranked(&q.question, &hits, &full, 20).iter().map(|(t, _)| *t))
+            q.rank_of_alike(tables.rank_tables(&q.question, &hits, &full, 20).iter().map(|(t, _)| *t))
         });
     }
     speed(&tables, dev);
 }
 
 /// How long choosing and packing takes.
-fn speed(tables: &Tables, dev: &[Asked]) {
+fn speed(tables: &SchemaLinker, dev: &[Asked]) {
     let mut times: Vec<f64> = Vec::new();
     for question in dev {
         // The shortest of three, since others may be at work on this machine.
@@ -192,10 +210,12 @@ fn alone(data: &Path, real: &[Table], dev: &[Asked], train: &[Asked]) {
             let own = real.iter().filter(|table| table.schema.as_deref() == Some(database));
             let tables: Vec<Table> = own.chain(&generated).take(10_000).cloned().collect();
             let schema = Arc::new(Schema::new(tables).expect("a schema"));
-            let tables = Tables::new(schema, &SQLITE, &Policy::default());
+            let tables = SchemaLinker::new(schema, &SQLITE, &Policy::default());
             for q in set.iter().filter(|q| q.database == database) {
                 let rank = |hits: &[_]| {
-                    q.rank(tables.ranked(&q.question, hits, &Weights::default(), 20).iter().map(|(t, _)| *t))
+                    q.rank(
+                        tables.rank_tables(&q.question, hits, &RankingWeights::default(), 20).iter().map(|(t, _)| *t),
+                    )
                 };
                 without.push(rank(&[]));
                 with.push(rank(&values.hits(&q.question)));
@@ -206,14 +226,14 @@ fn alone(data: &Path, real: &[Table], dev: &[Asked], train: &[Asked]) {
 }
 
 /// What a change of a few tables costs.
-fn changed(tables: &Tables, schema: &Schema) {
+fn changed(tables: &SchemaLinker, schema: &Schema) {
     let mut now: Vec<_> = schema.tables().to_vec();
     for table in now.iter_mut().step_by(1_000) {
         table.columns.push(Column::new("noted_lately", "TEXT"));
     }
     let now = Arc::new(Schema::new(now).expect("a schema"));
     let began = Instant::now();
-    let after = tables.changed(now, &Policy::default());
+    let after = tables.with_schema(now, &Policy::default());
     after.index_bytes();
     println!("index: {:.0} ms after a change of 10 tables", began.elapsed().as_secs_f64() * 1e3);
 }
@@ -224,13 +244,13 @@ fn share(ranks: &[usize]) -> String {
 }
 
 /// Changes one weight after the other and keeps what helps, on the half of the databases that is there for it.
-fn tune(tables: &Tables, train: &[Asked]) {
+fn tune(tables: &SchemaLinker, train: &[Asked]) {
     let set: Vec<&Asked> = train.iter().filter(|q| !q.held_out).step_by(4).collect();
-    let value = |weights: &Weights| -> f64 {
+    let value = |weights: &RankingWeights| -> f64 {
         let half = set.len() / 2;
         let of = |part: &[&Asked]| -> f64 {
             part.iter()
-                .map(|q| match q.rank(tables.ranked(&q.question, &[], weights, 20).iter().map(|(t, _)| *t)) {
+                .map(|q| match q.rank(tables.rank_tables(&q.question, &[], weights, 20).iter().map(|(t, _)| *t)) {
                     0..=5 => 1.0,
                     6..=10 => 0.9,
                     11..=20 => 0.2,
@@ -243,28 +263,28 @@ fn tune(tables: &Tables, train: &[Asked]) {
             of(&set[half..]) + other.join().unwrap()
         }) / set.len() as f64
     };
-    type Change = (&'static str, fn(&mut Weights) -> &mut f32, &'static [f32]);
+    type Change = (&'static str, fn(&mut RankingWeights) -> &mut f32, &'static [f32]);
     let changes: &[Change] = &[
-        ("whole_name", |w| &mut w.whole_name, &[0.0, 0.2, 0.4, 0.6, 0.8]),
+        ("whole_name", |w| &mut w.full_name_share, &[0.0, 0.2, 0.4, 0.6, 0.8]),
         ("column", |w| &mut w.column, &[0.3, 0.45, 0.6, 0.75, 0.9]),
-        ("long_column", |w| &mut w.long_column, &[0.0, 0.25, 0.5, 0.75, 1.0]),
-        ("wide", |w| &mut w.wide, &[0.0, 0.1, 0.2, 0.4, 0.6, 0.8]),
-        ("missing", |w| &mut w.missing, &[1.0, 2.0, 3.0]),
-        ("part_of_column", |w| &mut w.part_of_column, &[0.5, 0.75, 1.0, 1.3]),
-        ("cut_short", |w| &mut w.cut_short, &[0.0, 0.5, 0.7, 0.9]),
-        ("named", |w| &mut w.named, &[0.3, 0.45, 0.6, 0.8, 1.0]),
-        ("vague", |w| &mut w.vague, &[0.0, 0.1, 0.2, 0.4, 1.0]),
-        ("first", |w| &mut w.first, &[0.0, 0.25, 0.5, 1.0]),
-        ("ahead", |w| &mut w.ahead, &[0.05, 0.15, 0.25, f32::MAX]),
+        ("long_column", |w| &mut w.column_length_exponent, &[0.0, 0.25, 0.5, 0.75, 1.0]),
+        ("wide", |w| &mut w.width_penalty, &[0.0, 0.1, 0.2, 0.4, 0.6, 0.8]),
+        ("missing", |w| &mut w.missing_exponent, &[1.0, 2.0, 3.0]),
+        ("part_of_column", |w| &mut w.column_coverage_exponent, &[0.5, 0.75, 1.0, 1.3]),
+        ("cut_short", |w| &mut w.abbreviation, &[0.0, 0.5, 0.7, 0.9]),
+        ("named", |w| &mut w.value_like, &[0.3, 0.45, 0.6, 0.8, 1.0]),
+        ("vague", |w| &mut w.low_signal, &[0.0, 0.1, 0.2, 0.4, 1.0]),
+        ("first", |w| &mut w.seed, &[0.0, 0.25, 0.5, 1.0]),
+        ("ahead", |w| &mut w.lead_margin, &[0.05, 0.15, 0.25, f32::MAX]),
         ("topic", |w| &mut w.topic, &[0.0, 1.0, 2.0, 3.0, 4.0]),
-        ("near", |w| &mut w.near, &[0.0, 0.3, 0.45, 0.6, 0.8]),
-        ("near_from", |w| &mut w.near_from, &[0.4, 0.45, 0.5, 0.6]),
-        ("tied", |w| &mut w.tied, &[0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
-        ("step", |w| &mut w.step, &[0.4, 0.55, 0.7, 0.85]),
+        ("near", |w| &mut w.synonym, &[0.0, 0.3, 0.45, 0.6, 0.8]),
+        ("near_from", |w| &mut w.min_synonym_similarity, &[0.4, 0.45, 0.5, 0.6]),
+        ("tied", |w| &mut w.neighbour, &[0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        ("step", |w| &mut w.decay, &[0.4, 0.55, 0.7, 0.85]),
         ("schema", |w| &mut w.schema, &[0.0, 0.15, 0.3, 0.5]),
-        ("gain", |w| &mut w.gain, &[0.05, 0.1, 0.15, 0.2, 0.3]),
+        ("gain", |w| &mut w.min_gain, &[0.05, 0.1, 0.15, 0.2, 0.3]),
     ];
-    let mut best = Weights::default();
+    let mut best = RankingWeights::default();
     let mut reached = value(&best);
     println!("begin {reached:.4}");
     for round in 0..2 {
@@ -284,10 +304,10 @@ fn tune(tables: &Tables, train: &[Asked]) {
 }
 
 /// Shows what is not found, of the half that weights are chosen on, and counts it by what is missing.
-fn misses(tables: &Tables, dev: &[Asked], train: &[Asked]) {
+fn misses(tables: &SchemaLinker, dev: &[Asked], train: &[Asked]) {
     let mut kinds: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
     for q in dev.iter().chain(train.iter().step_by(5)).filter(|q| !q.held_out) {
-        let ranked = tables.ranked(&q.question, &[], &Weights::default(), 10);
+        let ranked = tables.rank_tables(&q.question, &[], &RankingWeights::default(), 10);
         if q.rank(ranked.iter().map(|(t, _)| *t)) <= 10 {
             continue;
         }

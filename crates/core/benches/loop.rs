@@ -13,9 +13,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use mimalloc::MiMalloc;
-use querymend::{Config, Querymend, Status};
-use querymend_engine::{Answer as InTime, Cancel, Engine, Limits};
-use querymend_model::{Answer as ModelAnswer, Cancel as ModelCancel, Model, Reply, Request};
+use querymend::{AnswerStatus, Config, Querymend};
+use querymend_engine::{CancelFlag, Engine, EngineFuture, Limits};
+use querymend_model::{BoxFuture, CancelSignal, Completion, CompletionRequest, Model};
 use querymend_sql::{Approved, Dialect, Rows, Schema};
 
 /// As the program has it.
@@ -39,14 +39,14 @@ impl Model for Instantly {
 
     fn complete<'a>(
         &'a self,
-        request: &'a Request,
+        request: &'a CompletionRequest,
         watch: &'a mut (dyn FnMut(&str) + Send),
-        _: &'a ModelCancel,
-    ) -> ModelAnswer<'a, Reply> {
+        _: &'a CancelSignal,
+    ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
             let text = if request.messages.len() == 2 { FIRST } else { SECOND };
             watch(text);
-            Ok(Reply::text(text))
+            Ok(Completion::text(text))
         })
     }
 }
@@ -59,7 +59,7 @@ struct Timed {
 }
 
 impl Timed {
-    fn timed<'a, T: Send + 'a>(&'a self, call: InTime<'a, T>) -> InTime<'a, T> {
+    fn timed<'a, T: Send + 'a>(&'a self, call: EngineFuture<'a, T>) -> EngineFuture<'a, T> {
         Box::pin(async move {
             let began = Instant::now();
             let outcome = call.await;
@@ -79,19 +79,24 @@ impl Engine for Timed {
         self.inner.dialect()
     }
 
-    fn schema(&self) -> InTime<'_, Schema> {
+    fn schema(&self) -> EngineFuture<'_, Schema> {
         self.inner.schema()
     }
 
-    fn probe<'a>(&'a self, query: &'a Approved) -> InTime<'a, ()> {
+    fn probe<'a>(&'a self, query: &'a Approved) -> EngineFuture<'a, ()> {
         self.timed(self.inner.probe(query))
     }
 
-    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> InTime<'a, Rows> {
+    fn execute<'a>(
+        &'a self,
+        query: &'a Approved,
+        limits: &'a Limits,
+        cancel: &'a CancelFlag,
+    ) -> EngineFuture<'a, Rows> {
         self.timed(self.inner.execute(query, limits, cancel))
     }
 
-    fn test_connection(&self) -> InTime<'_, ()> {
+    fn test_connection(&self) -> EngineFuture<'_, ()> {
         self.inner.test_connection()
     }
 }
@@ -128,7 +133,7 @@ fn measure(file: &std::path::Path, ask: impl Fn(&Querymend) -> querymend::Answer
     let querymend = Querymend::new(timed.clone(), Arc::new(Instantly), Config::default());
     for _ in 0..QUESTIONS / 10 {
         let answer = ask(&querymend);
-        assert_eq!((answer.status, answer.attempts.len()), (Status::Answered, 2), "{answer:?}");
+        assert_eq!((answer.status, answer.attempts.len()), (AnswerStatus::Answered, 2), "{answer:?}");
     }
     let (mut questions, mut database) = (Vec::new(), Vec::new());
     timed.calls.store(0, Ordering::Relaxed);

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use querymend::config::ValuesSection;
-use querymend::context::values;
 use querymend::intent::{Intent, classify};
+use querymend::linking::value_sampling;
 use querymend_engine::open;
 use querymend_sql::coverage::missing_subject;
 use querymend_sql::{Policy, Schema};
@@ -137,9 +137,9 @@ async fn load(file: &Path) -> Result<Schema, Box<dyn Error>> {
     }
     let engine = open(&file.to_string_lossy())?;
     let schema = engine.schema().await?;
-    let held = values::read(&*engine, &schema, &Policy::default(), &ValuesSection::default()).await;
-    schema.learn(Arc::new(held));
-    querymend::similarity::attach(&schema);
+    let held = value_sampling::sample_values(&*engine, &schema, &Policy::default(), &ValuesSection::default()).await;
+    schema.set_value_index(Arc::new(held));
+    querymend::embedding_similarity::attach(&schema);
     Ok(schema)
 }
 

@@ -1,4 +1,4 @@
-//! Which rules speak of predictions that run and are wrong, and which of those that are right: the figures of docs/values.md.
+//! Which rules speak of predictions that run and are wrong, and which of those that are right: the figures of docs/measurements/silent-errors.md.
 //!
 //! ```text
 //! cargo run --release -p querymend --example silent -- ../shared/data [CODE]
@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use querymend::config::ValuesSection;
-use querymend::context::values;
-use querymend_engine::{Cancel, Engine, Limits, open};
-use querymend_sql::{Cell, Context, Policy, Rows, Schema, Severity, inspect, review};
+use querymend::linking::value_sampling;
+use querymend_engine::{CancelFlag, Engine, Limits, open};
+use querymend_sql::{Cell, Policy, ReviewContext, Rows, Schema, Severity, inspect_rows, review};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
@@ -60,17 +60,21 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let Some(Known { engine, schema, trimmed }) = known.get_mut(&db) else { continue };
             let words = format!("{question} {}", field("evidence"));
             let policy = Policy::default();
-            let context =
-                Context { schema: Some(&*schema), dialect: engine.dialect(), policy: &policy, question: Some(&words) };
+            let context = ReviewContext {
+                schema: Some(&*schema),
+                dialect: engine.dialect(),
+                policy: &policy,
+                question: Some(&words),
+            };
             let found = review(&field("pred"), &context);
             let mut findings = found.findings.clone();
             let limits = Limits { time: Duration::from_secs(5), ..Limits::default() };
             let rows = match found.approve() {
-                Ok(query) => engine.execute(&query, &limits, &Cancel::new()).await.ok(),
+                Ok(query) => engine.execute(&query, &limits, &CancelFlag::new()).await.ok(),
                 Err(_) => None,
             };
             if let Some(rows) = &rows {
-                findings.extend(inspect(&found, rows, &context));
+                findings.extend(inspect_rows(&found, rows, &context));
             }
             let mut set = set;
             if set == 1 && rows.as_ref().is_some_and(is_zero) {
@@ -119,9 +123,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn learn(file: &Path) -> Result<Known, Box<dyn Error>> {
     let engine = open(&file.to_string_lossy())?;
     let schema = engine.schema().await?;
-    let held = values::read(&*engine, &schema, &Policy::default(), &ValuesSection::default()).await;
-    schema.learn(Arc::new(held));
-    querymend::similarity::attach(&schema);
+    let held = value_sampling::sample_values(&*engine, &schema, &Policy::default(), &ValuesSection::default()).await;
+    schema.set_value_index(Arc::new(held));
+    querymend::embedding_similarity::attach(&schema);
     Ok(Known { engine, schema, trimmed: None })
 }
 

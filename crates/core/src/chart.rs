@@ -1,4 +1,4 @@
-//! The picture that fits some rows, if any does. It only says what is to be drawn; surfaces draw it.
+//! Chooses a chart for the rows of a result. Only describes the chart; surfaces render it.
 
 use std::collections::HashSet;
 
@@ -6,64 +6,68 @@ use querymend_sql::{Cell, Rows};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A picture of the rows of an answer. Columns are named by their place, since two may have one name.
+/// Chart for the rows of an answer.
+///
+/// Columns are referenced by index because two columns may have the same name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Chart {
-    /// What is drawn.
+    /// Kind of chart.
     pub kind: ChartKind,
-    /// The column along which it is drawn.
+    /// Index of the x-axis column. Absent for a single figure and a histogram.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub x: Option<usize>,
-    /// The columns with the figures.
+    /// Indexes of the columns with the plotted numbers.
     pub y: Vec<usize>,
-    /// The column that parts the figures into series.
+    /// Index of the column that splits the numbers into series. Absent if there is one series per
+    /// column of `y`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<usize>,
 }
 
-/// The kinds of picture.
+/// Kind of chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChartKind {
-    /// One figure, written large.
+    /// A single number, displayed large.
     Figure,
-    /// A bar for each name.
+    /// One bar per category.
     Bar,
     /// A line over time.
     Line,
-    /// A point for each pair of figures.
+    /// One point per pair of numbers.
     Scatter,
-    /// How often figures of each size come up.
+    /// Frequency distribution of one numeric column.
     Histogram,
 }
 
-/// More bars cannot be told apart.
-const MOST_BARS: usize = 40;
-/// More lines, or bars side by side, cannot be told apart.
-const MOST_SERIES: usize = 8;
-/// More points are not looked at for what they name.
-const MOST_POINTS: usize = 2_000;
-/// Fewer points say no more than a table.
-const FEWEST_POINTS: usize = 5;
+/// Maximum number of bars; more are indistinguishable.
+const MAX_BARS: usize = 40;
+/// Maximum number of series (lines, or bars side by side); more are indistinguishable.
+const MAX_SERIES: usize = 8;
+/// Maximum number of rows whose category or time column is examined.
+const MAX_POINTS: usize = 2_000;
+/// Minimum number of points; fewer are as readable in a table.
+const MIN_POINTS: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Names of things; numbers that only name things too.
+enum ChartColumnKind {
+    /// Category labels, including numeric identifiers.
     Name,
     Time,
     Number,
-    /// NULL alone, bytes, or several kinds.
+    /// Only NULL, binary data, or mixed types.
     Other,
 }
 
 impl Chart {
-    /// The picture that fits; none where a table says it better.
-    pub fn of(rows: &Rows) -> Option<Self> {
-        let kinds: Vec<Kind> = (0..rows.columns.len()).map(|column| kind(rows, column)).collect();
-        let of = |wanted: Kind| -> Vec<usize> {
+    /// Returns the chart that fits the rows, or `None` if a table is more readable.
+    pub fn from_rows(rows: &Rows) -> Option<Self> {
+        let kinds: Vec<ChartColumnKind> = (0..rows.columns.len()).map(|column| column_kind(rows, column)).collect();
+        let of = |wanted: ChartColumnKind| -> Vec<usize> {
             kinds.iter().enumerate().filter(|(_, kind)| **kind == wanted).map(|(column, _)| column).collect()
         };
-        let (names, times, numbers) = (of(Kind::Name), of(Kind::Time), of(Kind::Number));
+        let (names, times, numbers) =
+            (of(ChartColumnKind::Name), of(ChartColumnKind::Time), of(ChartColumnKind::Number));
         let all = names.len() + times.len() + numbers.len() == kinds.len();
         let chart = |kind, x: Option<usize>, y: &[usize], series| Some(Self { kind, x, y: y.to_vec(), series });
         let count = rows.rows.len();
@@ -73,25 +77,26 @@ impl Chart {
         match (names.as_slice(), times.as_slice(), numbers.as_slice()) {
             ([], [], [_]) if count == 1 => chart(ChartKind::Figure, None, &numbers, None),
             _ if count == 1 => None,
-            ([], [], [_]) if count >= FEWEST_POINTS => chart(ChartKind::Histogram, None, &numbers, None),
-            ([], [], [x, y]) if count >= FEWEST_POINTS => chart(ChartKind::Scatter, Some(*x), &[*y], None),
-            _ if count > MOST_POINTS => None,
-            ([name], [], [x, y]) if count > MOST_BARS && distinct(rows, *name) == count => {
+            ([], [], [_]) if count >= MIN_POINTS => chart(ChartKind::Histogram, None, &numbers, None),
+            ([], [], [x, y]) if count >= MIN_POINTS => chart(ChartKind::Scatter, Some(*x), &[*y], None),
+            _ if count > MAX_POINTS => None,
+            ([name], [], [x, y]) if count > MAX_BARS && distinct_count(rows, *name) == count => {
                 chart(ChartKind::Scatter, Some(*x), &[*y], None)
             }
-            ([], [time], ys) if !ys.is_empty() && ys.len() <= MOST_SERIES && distinct(rows, *time) == count => {
+            ([], [time], ys) if !ys.is_empty() && ys.len() <= MAX_SERIES && distinct_count(rows, *time) == count => {
                 chart(ChartKind::Line, Some(*time), ys, None)
             }
-            ([name], [time], [y]) if distinct(rows, *name) <= MOST_SERIES => {
+            ([name], [time], [y]) if distinct_count(rows, *name) <= MAX_SERIES => {
                 chart(ChartKind::Line, Some(*time), &[*y], Some(*name))
             }
-            ([name], [], ys) if !ys.is_empty() && ys.len() <= MOST_SERIES && count <= MOST_BARS => {
-                (distinct(rows, *name) == count).then(|| chart(ChartKind::Bar, Some(*name), ys, None)).flatten()
+            ([name], [], ys) if !ys.is_empty() && ys.len() <= MAX_SERIES && count <= MAX_BARS => {
+                (distinct_count(rows, *name) == count).then(|| chart(ChartKind::Bar, Some(*name), ys, None)).flatten()
             }
-            ([a, b], [], [y]) if count <= MOST_BARS => {
-                // The one with fewer values parts the bars of the other.
-                let (x, series) = if distinct(rows, *a) >= distinct(rows, *b) { (*a, *b) } else { (*b, *a) };
-                let few = distinct(rows, series) <= MOST_SERIES;
+            ([a, b], [], [y]) if count <= MAX_BARS => {
+                // The column with fewer distinct values becomes the series.
+                let (x, series) =
+                    if distinct_count(rows, *a) >= distinct_count(rows, *b) { (*a, *b) } else { (*b, *a) };
+                let few = distinct_count(rows, series) <= MAX_SERIES;
                 few.then(|| chart(ChartKind::Bar, Some(x), &[*y], Some(series))).flatten()
             }
             _ => None,
@@ -99,34 +104,34 @@ impl Chart {
     }
 }
 
-fn distinct(rows: &Rows, column: usize) -> usize {
+fn distinct_count(rows: &Rows, column: usize) -> usize {
     let text = |row: &Vec<Cell>| row.get(column).map(|cell| format!("{cell:?}"));
     rows.rows.iter().filter_map(text).collect::<HashSet<_>>().len()
 }
 
-fn kind(rows: &Rows, column: usize) -> Kind {
+fn column_kind(rows: &Rows, column: usize) -> ChartColumnKind {
     let name = rows.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
     let is = |word: &str| name == word || name.ends_with(&format!("_{word}")) || name.starts_with(&format!("{word}_"));
     let cells = || rows.rows.iter().filter_map(|row| row.get(column)).filter(|cell| **cell != Cell::Null);
     if cells().next().is_none() {
-        return Kind::Other;
+        return ChartColumnKind::Other;
     }
     let whole = cells().all(|cell| matches!(cell, Cell::Integer(_)));
     let number = cells().all(|cell| matches!(cell, Cell::Integer(_) | Cell::Number(_) | Cell::Decimal(_)));
     let text = cells().all(|cell| matches!(cell, Cell::Text(_) | Cell::Boolean(_)));
     let year = cells().all(|cell| matches!(cell, Cell::Integer(1000..=2999)));
     let time = text && cells().all(|cell| matches!(cell, Cell::Text(text) if is_time(text)));
-    // What merely names a thing is not added up or drawn by its size.
+    // Identifiers are labels: their magnitude must not be summed or plotted.
     let names = ["id", "code", "key", "zip", "phone"].into_iter().any(is) || (whole && name.ends_with("id"));
     match () {
-        () if time || (year && name.contains("year")) => Kind::Time,
-        () if number && !names => Kind::Number,
-        () if text || whole => Kind::Name,
-        () => Kind::Other,
+        () if time || (year && name.contains("year")) => ChartColumnKind::Time,
+        () if number && !names => ChartColumnKind::Number,
+        () if text || whole => ChartColumnKind::Name,
+        () => ChartColumnKind::Other,
     }
 }
 
-/// A year, a month, a day or a moment, as databases write them.
+/// Returns whether the text is a year, month, date or timestamp in the notation of databases.
 fn is_time(text: &str) -> bool {
     let date = text.split([' ', 'T']).next().unwrap_or_default();
     let parts: Vec<&str> = date.split('-').collect();
@@ -149,7 +154,7 @@ mod tests {
         Rows { columns, rows: (0..count).map(row).collect(), truncated: false }
     }
 
-    /// What is drawn, along which column, which figures, parted by which column.
+    /// Expected kind, x column, y columns and series column.
     type Drawn = (ChartKind, Option<usize>, Vec<usize>, Option<usize>);
 
     fn text(text: impl Into<String>) -> Cell {
@@ -157,10 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn c07_rows_get_the_picture_that_fits_them() {
+    fn selects_chart_kind_from_rows() {
         let n = |n: usize| Cell::Integer(n as i64);
         let check = |name: &str, rows: Rows, expected: Option<Drawn>| {
-            let found = Chart::of(&rows).map(|chart| (chart.kind, chart.x, chart.y, chart.series));
+            let found = Chart::from_rows(&rows).map(|chart| (chart.kind, chart.x, chart.y, chart.series));
             assert_eq!(found, expected, "{name}");
         };
         use ChartKind::{Bar, Figure, Histogram, Line, Scatter};

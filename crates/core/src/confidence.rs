@@ -1,45 +1,47 @@
-//! How sure an answer is: a logistic model over what was checked about it, none of it from the language model.
+//! Estimates the confidence of an answer with a logistic model.
 //!
-//! `scripts/calibrate.py` fits the weights on answers whose rows are known to be right or wrong, and prints the reliability of each
-//! level on databases that were left out: docs/measurements/confidence.md.
+//! Its features are verified facts about the answer; none come from the language model.
+//!
+//! `scripts/calibrate.py` fits the weights on answers whose rows are known to be right or wrong,
+//! and prints the reliability of each level on held-out databases: docs/measurements/confidence.md.
 
 use std::collections::HashSet;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::event::Confidence;
-
-/// What is known about an answer. Counts are capped, so that one of them alone decides little.
+/// Features of an answer. Counts are capped so that no single feature dominates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct ConfidenceFeatures {
-    /// Content words of the question, at most 12.
+    /// Number of content words in the question, at most 12.
     pub question_words: f64,
-    /// Share of these that neither a name nor a value of the query resembles.
+    /// Fraction of these that resemble neither an identifier nor a value of the query.
     pub unused_words: f64,
-    /// Numbers of the question that the query does not contain, at most 2.
+    /// Number of numbers in the question that are missing from the query, at most 2.
     pub unused_numbers: f64,
-    /// Operations that the question asks for and the query lacks (count, average, extreme, groups, distinct, negation), at most 2.
+    /// Number of requested operations that the query lacks, at most 2. Operations are count,
+    /// average, extreme, groups, distinct and negation.
     pub missing_operations: f64,
-    /// Values of the query that the question does not mention, at most 2.
+    /// Number of literals in the query that the question does not mention, at most 2.
     pub extra_values: f64,
-    /// 1 if a fix of the query was only likely.
+    /// 1 if at least one applied fix was only likely, not certain.
     pub guessed: f64,
-    /// 1 if the query was fixed, and every fix is safe.
+    /// 1 if the query was fixed and every applied fix is safe.
     pub fixed: f64,
-    /// 1 if nothing was found.
+    /// 1 if the result is empty.
     pub empty: f64,
-    /// Warnings about the query that ran, at most 2.
+    /// Number of warnings about the executed query, at most 2.
     pub warnings: f64,
-    /// Joined tables beyond the first, at most 3.
+    /// Number of joined tables beyond the first, at most 3.
     pub joins: f64,
     /// 1 if the query groups rows.
     pub grouped: f64,
-    /// Highest level that what is certain about the answer allows; no limit if absent.
+    /// Highest level that the certain facts about the answer permit; no limit if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap: Option<Confidence>,
 }
 
-/// Weights of the model and the least probability of each level.
+/// Weights of the model and the minimum probability of each level.
 struct ConfidenceWeights {
     bias: f64,
     weights: ConfidenceFeatures,
@@ -47,7 +49,9 @@ struct ConfidenceWeights {
     min_medium: f64,
 }
 
-/// Fitted by `scripts/calibrate.py` on the answers of three models to Spider, GeoQuery and defog questions.
+/// Weights fitted by `scripts/calibrate.py`.
+///
+/// The data are the answers of three models to Spider, GeoQuery and defog questions.
 const WEIGHTS: ConfidenceWeights = ConfidenceWeights {
     bias: 2.19,
     weights: ConfidenceFeatures {
@@ -69,20 +73,20 @@ const WEIGHTS: ConfidenceWeights = ConfidenceWeights {
 };
 
 impl ConfidenceFeatures {
-    /// Compares a question with the query that answers it. What else is known is set by the caller.
-    pub(crate) fn of(question: &str, sql: &str) -> Self {
+    /// Compares a question with the query that answers it. The caller sets the remaining features.
+    pub(crate) fn from_query(question: &str, sql: &str) -> Self {
         let code = without_literals(sql);
-        let (asked, said) = (words(question), words(sql));
-        let used: HashSet<String> = said.iter().map(|word| stem(word)).collect();
+        let (asked, used_words) = (tokenize(question), tokenize(sql));
+        let used: HashSet<String> = used_words.iter().map(|word| stem(word)).collect();
         let is_content = |word: &&String| {
-            !COMMON_WORDS.contains(&word.as_str()) && (word.len() > 2 || word.starts_with(|c: char| c.is_ascii_digit()))
+            !STOP_WORDS.contains(&word.as_str()) && (word.len() > 2 || word.starts_with(|c: char| c.is_ascii_digit()))
         };
         let content: Vec<String> = asked.iter().filter(is_content).map(|word| stem(word)).collect();
         let unused = content.iter().filter(|word| !is_used(word, &used)).count();
         let numbers = asked.iter().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-        let unused_numbers = numbers.filter(|number| !said.contains(number)).count();
+        let unused_numbers = numbers.filter(|number| !used_words.contains(number)).count();
         let question = question.to_lowercase();
-        let is_mentioned = |value: &String| words(value).iter().all(|word| question.contains(word.as_str()));
+        let is_mentioned = |value: &String| tokenize(value).iter().all(|word| question.contains(word.as_str()));
         let extra = literals(sql).iter().filter(|value| !value.is_empty() && !is_mentioned(value)).count();
         Self {
             question_words: content.len().min(12) as f64,
@@ -90,12 +94,12 @@ impl ConfidenceFeatures {
             unused_numbers: unused_numbers.min(2) as f64,
             missing_operations: missing_operations(&asked, &code).min(2) as f64,
             extra_values: extra.min(2) as f64,
-            joins: words(&code).iter().filter(|word| *word == "join").count().min(3) as f64,
+            joins: tokenize(&code).iter().filter(|word| *word == "join").count().min(3) as f64,
             ..Self::default()
         }
     }
 
-    fn pairs(&self, weights: &Self) -> [(f64, f64); 11] {
+    fn weighted_features(&self, weights: &Self) -> [(f64, f64); 11] {
         [
             (self.question_words, weights.question_words),
             (self.unused_words, weights.unused_words),
@@ -111,13 +115,13 @@ impl ConfidenceFeatures {
         ]
     }
 
-    /// Returns the estimated probability that the answer is right.
+    /// Returns the estimated probability that the answer is correct.
     pub(crate) fn probability(&self) -> f64 {
-        let score: f64 = self.pairs(&WEIGHTS.weights).iter().map(|(value, weight)| value * weight).sum();
+        let score: f64 = self.weighted_features(&WEIGHTS.weights).iter().map(|(value, weight)| value * weight).sum();
         1.0 / (1.0 + (-(WEIGHTS.bias + score)).exp())
     }
 
-    /// Returns the level of that probability, or the cap if that is lower.
+    /// Returns the level of that probability, or the cap if it is lower.
     pub(crate) fn level(&self) -> Confidence {
         let level = match self.probability() {
             p if p >= WEIGHTS.min_high => Confidence::High,
@@ -127,7 +131,7 @@ impl ConfidenceFeatures {
         self.cap.map_or(level, |cap| cap.min(level))
     }
 
-    /// Returns what lowers the level and no warning or fix says.
+    /// Returns the reasons for a lower level that neither a warning nor a fix reports.
     pub(crate) fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         if self.unused_words >= 0.5 {
@@ -143,8 +147,8 @@ impl ConfidenceFeatures {
     }
 }
 
-/// Words that say how something is asked and not what.
-const COMMON_WORDS: &[&str] = &[
+/// Words that phrase a question without carrying content.
+const STOP_WORDS: &[&str] = &[
     "a",
     "about",
     "above",
@@ -282,8 +286,8 @@ const COMMON_WORDS: &[&str] = &[
     "your",
 ];
 
-/// Returns the words and numbers of a text in lower case; `PetType` is two words.
-fn words(text: &str) -> Vec<String> {
+/// Splits a text into lowercase words and numbers; `PetType` is two words.
+fn tokenize(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut before: Option<char> = None;
     for c in text.chars() {
@@ -304,7 +308,7 @@ fn words(text: &str) -> Vec<String> {
     out
 }
 
-/// Returns a word without the ending of its plural.
+/// Returns a word without its plural suffix.
 fn stem(word: &str) -> String {
     for (ending, instead) in [("ies", "y"), ("es", ""), ("s", "")] {
         if let Some(rest) = word.strip_suffix(ending).filter(|rest| rest.len() >= 3) {
@@ -314,13 +318,13 @@ fn stem(word: &str) -> String {
     word.to_string()
 }
 
-/// Whether the query has the word, or one that begins with the same four letters.
+/// Returns whether the query contains the word, or one that begins with the same four letters.
 fn is_used(word: &str, used: &HashSet<String>) -> bool {
     let start: String = word.chars().take(4).collect();
     used.contains(word) || (start.len() > 3 && used.iter().any(|other| other.len() > 3 && other.starts_with(&start)))
 }
 
-/// Returns the texts in quotes of a query.
+/// Returns the contents of the quoted strings in a query.
 fn literals(sql: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut rest = sql;
@@ -342,13 +346,13 @@ fn without_literals(sql: &str) -> String {
     sql.chars().filter(keep).collect::<String>().to_lowercase()
 }
 
-/// Returns how many operations that the question names are missing in the code of the query.
+/// Returns the number of operations that the question names and the query (without literals) lacks.
 fn missing_operations(asked: &[String], code: &str) -> usize {
     let asks = |any: &[&str]| asked.iter().any(|word| any.contains(&word.as_str()));
     let follows = |first: &str, second: &str| asked.windows(2).any(|pair| pair[0] == first && pair[1] == second);
     let code: String = code.split_whitespace().collect::<Vec<_>>().join(" ");
     let calls = |name: &str| code.replace(' ', "").contains(&format!("{name}("));
-    let has = |word: &str| words(&code).iter().any(|other| other == word);
+    let has = |word: &str| tokenize(&code).iter().any(|other| other == word);
     let counts = follows("how", "many") || follows("number", "of") || asks(&["count"]);
     let extremes = [
         "most", "least", "fewest", "highest", "lowest", "largest", "smallest", "maximum", "minimum", "youngest",
@@ -370,14 +374,26 @@ fn missing_operations(asked: &[String], code: &str) -> usize {
     checks.iter().filter(|is_missing| **is_missing).count()
 }
 
+/// Confidence in an answer, derived from checks and not from the model's own estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// There is evidence against the answer.
+    Low,
+    /// The query was repaired, or something could not be checked.
+    Medium,
+    /// The query passed every check unchanged.
+    High,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn features_compare_the_question_with_the_query() {
+    fn compares_question_with_query_in_features() {
         let check = |question: &str, sql: &str| {
-            let f = ConfidenceFeatures::of(question, sql);
+            let f = ConfidenceFeatures::from_query(question, sql);
             (f.question_words, f.unused_words, f.unused_numbers, f.missing_operations, f.extra_values, f.joins)
         };
         assert_eq!(check("How many singers are there?", "SELECT COUNT(*) FROM singer"), (1.0, 0.0, 0.0, 0.0, 0.0, 0.0));
@@ -395,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_follow_the_probability() {
+    fn derives_confidence_level_from_probability() {
         let sure = ConfidenceFeatures { question_words: 1.0, ..ConfidenceFeatures::default() };
         let doubtful = ConfidenceFeatures { unused_words: 1.0, empty: 1.0, warnings: 1.0, ..sure };
         assert!(sure.probability() > doubtful.probability());

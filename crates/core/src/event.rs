@@ -1,212 +1,215 @@
-//! What happens while a question is answered, and the answer: the one contract that every surface listens to.
+//! Events of a run and the answer: the contract that every surface consumes.
 
 mod answer;
 mod problem;
 
-use querymend_sql::diff::Change;
-use querymend_sql::{Applied, EngineError, ErrorType, Extracted, Finding};
+use querymend_sql::diff::DiffHunk;
+use querymend_sql::{AppliedFix, EngineError, ErrorType, Finding, QueryReferences};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::answer::{
-    Answer, Attempt, Choice, Clarification, Confidence, Correction, Cost, Metadata, Plain, Program, Status, Stop,
+    Answer, AnswerStatus, Attempt, Clarification, ClarificationChoice, Correction, Cost, Metadata, Program, StopReason,
+    TableQuery,
 };
 pub use self::problem::{Problem, ProblemCode};
+pub use crate::confidence::Confidence;
 
-/// What is being done just now.
+/// Stage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// It is decided whether the message asks for data, and which examples fit.
+    /// Classifies the message and retrieves matching examples.
     PatternSelection,
-    /// The tables are read and those that matter are chosen.
+    /// Reads the schema and selects the relevant tables.
     SchemaDiscovery,
-    /// The model writes.
+    /// The model generates SQL.
     Generation,
-    /// The critic reads what the model wrote.
+    /// Reviews the generated query.
     GuardrailCheck,
-    /// The database runs the query.
+    /// Executes the query on the database.
     ToolExecution,
-    /// The query is mended.
+    /// Repairs the query.
     SelfCorrection,
-    /// There is an answer.
+    /// Ended with an answer.
     Completed,
-    /// There is none.
+    /// Ended without an answer.
     Failed,
-    /// A person is asked.
+    /// Waits for the user's choice.
     HumanInTheLoop,
 }
 
-/// One thing that happened. Surfaces only listen: nothing is decided by them.
+/// Event of a run. Surfaces only observe events and make no decisions.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A question was taken on.
+    /// The run started.
     Started {
-        /// By which the run is found again.
+        /// Identifier of the run.
         trace_id: String,
-        /// The question.
+        /// Question of the user.
         question: String,
-        /// The database.
+        /// Name of the database.
         database: String,
-        /// The model.
+        /// Name of the model.
         model: String,
-        /// The dialect that is spoken.
+        /// SQL dialect.
         dialect: &'static str,
-        /// How many drafts there may be.
+        /// Maximum number of drafts.
         max_attempts: u32,
     },
-    /// Something else is being done now.
+    /// The run entered another stage.
     Stage {
-        /// What.
+        /// Stage that was entered.
         stage: Stage,
-        /// The attempt that it belongs to, from 1.
+        /// Attempt that it belongs to, starting at 1.
         attempt: u32,
     },
-    /// The schema was looked at, once for the whole question.
-    Linked {
-        /// The tables that the model is shown.
+    /// Schema linking finished; once per question.
+    SchemaLinked {
+        /// Tables included in the prompt.
         tables: Vec<String>,
-        /// How many there are in all.
+        /// Total number of readable tables.
         of: usize,
     },
-    /// Memory was asked.
-    Recalled {
-        /// The example whose query is tried instead of asking a model.
+    /// Examples were retrieved from memory.
+    ExamplesRetrieved {
+        /// ID of the example whose query is used instead of prompting the model. Absent if there is
+        /// none.
         #[serde(skip_serializing_if = "Option::is_none")]
         known: Option<String>,
-        /// The examples that the model is shown.
-        examples: Vec<Shown>,
-        /// Examples that do not fit the tables any more.
+        /// Few-shot examples included in the prompt.
+        examples: Vec<ExampleRef>,
+        /// IDs of examples that do not match the current schema.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         stale: Vec<String>,
-        /// Why memory could not be asked.
+        /// Reason that retrieval failed. Absent if it succeeded.
         #[serde(skip_serializing_if = "Option::is_none")]
         trouble: Option<String>,
     },
-    /// The model wrote a piece of text.
+    /// The model streamed a piece of text.
     Text {
-        /// The piece.
+        /// Piece of text.
         piece: String,
     },
-    /// The model is done writing.
+    /// The model finished a draft.
     Drafted {
-        /// The attempt.
+        /// Number of the attempt.
         attempt: u32,
-        /// What it wrote, cut where it is very long.
+        /// Text of the draft, truncated if it is very long.
         text: String,
-        /// Tokens read and written.
+        /// Tokens used, and their cost.
         usage: Cost,
     },
-    /// Several drafts were run, and the one whose answer most of them agree on was taken.
-    Weighed {
-        /// The attempt.
+    /// Several candidates were executed, and the majority result was chosen.
+    CandidatesCompared {
+        /// Number of the attempt.
         attempt: u32,
-        /// The drafts that differ.
+        /// Distinct candidates.
         drafts: Vec<String>,
-        /// How many of all drafts agree on the answer that was taken.
+        /// Number of candidates that agree with the chosen result.
         agree: usize,
-        /// How many drafts passed the review.
+        /// Number of candidates that passed the review.
         of: usize,
     },
-    /// The critic looked at a query.
+    /// A query was reviewed.
     Reviewed {
-        /// The attempt.
+        /// Number of the attempt.
         attempt: u32,
-        /// The query.
+        /// Query that was reviewed.
         sql: String,
-        /// Whether it may be sent.
+        /// `true` if the query may be executed.
         approved: bool,
-        /// What is wrong with it, or odd.
+        /// Errors and warnings of the review.
         findings: Vec<Finding>,
-        /// The names it uses.
-        extracted: Extracted,
+        /// Names that the query references.
+        extracted: QueryReferences,
     },
-    /// A query was mended without the model.
-    Mended {
-        /// The attempt.
+    /// A query was repaired without the model.
+    Repaired {
+        /// Number of the attempt.
         attempt: u32,
-        /// The query before.
+        /// Query before the repair.
         before: String,
-        /// The query now.
+        /// Query after the repair.
         after: String,
-        /// What was done.
-        applied: Vec<Applied>,
-        /// The snippets that changed.
-        changes: Vec<Change>,
+        /// Applied fixes.
+        applied: Vec<AppliedFix>,
+        /// Changed snippets.
+        changes: Vec<DiffHunk>,
     },
-    /// The database gave rows.
+    /// The database executed the query.
     Executed {
-        /// The attempt.
+        /// Number of the attempt.
         attempt: u32,
-        /// The query.
+        /// Query that was executed.
         sql: String,
-        /// How many rows came back.
+        /// Number of rows returned.
         rows: usize,
-        /// There were more.
+        /// `true` if there were more rows than returned.
         truncated: bool,
-        /// How long it took, in milliseconds.
+        /// Execution time, in milliseconds.
         ms: f64,
     },
-    /// The database refused the query.
+    /// The database rejected the query.
     Rejected {
-        /// The attempt.
+        /// Number of the attempt.
         attempt: u32,
-        /// The query.
+        /// Query that was rejected.
         sql: String,
-        /// Its own words.
+        /// Error of the database.
         error: EngineError,
-        /// The rule that they belong to.
+        /// Code of the rule that the error is classified as.
         finding: &'static str,
-        /// The family of failure.
+        /// Category of the error.
         error_type: ErrorType,
     },
-    /// The model is asked again.
+    /// The model is prompted again.
     Retrying {
-        /// The attempt that begins.
+        /// Number of the attempt that starts.
         attempt: u32,
-        /// How many there may be.
+        /// Maximum number of attempts.
         of: u32,
-        /// The way in which it is asked.
+        /// Name of the retry strategy.
         strategy: &'static str,
-        /// What it is told, and of which kind.
+        /// Feedback to the model.
         feedback: Vec<Feedback>,
     },
-    /// What the model changed after it was asked again.
+    /// The model changed its query after a retry.
     Changed {
-        /// The attempt.
+        /// Number of the attempt.
         attempt: u32,
-        /// The snippets that changed.
-        changes: Vec<Change>,
+        /// Changed snippets.
+        changes: Vec<DiffHunk>,
     },
-    /// The attempts are spent: plain rows are fetched, and the analysis runs here.
-    FellBack {
-        /// The tables that are fetched.
+    /// The attempts are exhausted: plain rows are fetched and analyzed in this process.
+    FallbackStarted {
+        /// Tables that are fetched.
         tables: Vec<String>,
     },
-    /// It is over.
+    /// The run ended.
     Finished {
-        /// How it ended.
+        /// Answer of the run.
         answer: Box<Answer>,
     },
 }
 
-/// An example that a model is shown.
+/// Few-shot example included in a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Shown {
-    /// By which it is known.
+pub struct ExampleRef {
+    /// ID of the example.
     pub id: String,
-    /// Its question.
+    /// Question of the example.
     pub question: String,
-    /// How like that is to the question that is asked: 1 is the same.
+    /// Similarity to the current question; 1 is identical.
     pub similarity: f32,
 }
 
-/// One thing that a model is told about its query.
+/// Feedback to a model about its query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Feedback {
-    /// The rule that it comes from.
+    /// Code of the rule that produced it.
     pub kind: String,
-    /// The words.
+    /// Text of the feedback.
     pub text: String,
 }

@@ -1,59 +1,65 @@
-//! Intent of a message, decided before any SQL is drafted: a question about the data, small talk, a question about the data
-//! model, or a request to change data.
+//! Classifies the intent of a message before any SQL is drafted.
 //!
-//! Softmax regression on vectors of the built-in embedder. `scripts/intent.py train` writes the weights from
-//! `datasets/intent/phrases.tsv`; `scripts/intent.py measure` gives the figures of docs/measurements/intent.md.
+//! The intents are a question about the data, small talk, a question about the data model, and a
+//! request to change data.
+//!
+//! Softmax regression on vectors of the built-in embedder. `scripts/intent.py train` writes the
+//! weights from `datasets/intent/phrases.tsv`; `scripts/intent.py measure` prints the figures of
+//! docs/measurements/intent.md.
 
-mod reply;
+mod canned_reply;
 
 use std::sync::OnceLock;
 
-use querymend_model::Static;
+use querymend_model::StaticEmbedder;
 use querymend_sql::Schema;
 use querymend_sql::question::question_words;
 
-pub use reply::{GREETING, describe};
+pub use canned_reply::{GREETING, describe};
 
-/// What a message asks for.
+/// Intent of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
-    /// Rows of the database.
+    /// Asks for rows of the database.
     Data,
-    /// Words: a greeting, thanks, a question about the assistant or about SQL.
+    /// Expects a text reply: a greeting, thanks, a question about the assistant or about SQL.
     Chat,
-    /// The tables, columns and keys of the database.
+    /// Asks about the tables, columns and keys of the database.
     DataModel,
-    /// A change of the data.
+    /// Asks to change the data.
     Write,
 }
 
-/// Probability from which a message is not taken for a question about the data.
+/// Minimum probability to classify a message as anything but a question about the data.
 ///
-/// At 0.7, 6 of 9,239 questions about data are taken for something else (0.07 %): docs/measurements/intent.md.
+/// At 0.7, 6 of 9,239 questions about data are misclassified (0.07 %): docs/measurements/intent.md.
 const MIN_PROBABILITY: f32 = 0.7;
 
-/// Probability from which small talk may name a table or begin like a question: "Why is "order" written in quotes?".
+/// Minimum probability of small talk that names a table or begins like a question.
+///
+/// Example: "Why is "order" written in quotes?".
 const MIN_SURE_PROBABILITY: f32 = 0.9;
 
 /// Maximum length of a message that is not about the data, in bytes.
-const MAX_BYTES: usize = 300;
+const MAX_MESSAGE_BYTES: usize = 300;
 
-/// Words before the first word that tells: "could you please delete …". As in `scripts/intent.py`.
+/// Polite openings before the first significant word: "could you please delete …". Keep in sync
+/// with `scripts/intent.py`.
 #[rustfmt::skip]
 const OPENINGS: &[&str] = &[
     "and", "can", "could", "d", "i", "just", "kindly", "let", "like", "now", "ok", "okay", "please", "s", "so", "then", "to", "us",
     "want", "well", "will", "would", "you",
 ];
 
-/// Words that begin a question and never a request to change data.
+/// Words that begin a question but never a request to change data.
 #[rustfmt::skip]
 const INTERROGATIVES: &[&str] = &[
     "are", "did", "do", "does", "has", "have", "how", "is", "was", "were", "what", "when", "where", "which", "who", "whose", "why",
 ];
 
-/// Classifies a message.
+/// Classifies the intent of a message.
 pub fn classify(message: &str, schema: &Schema) -> Intent {
-    if message.len() > MAX_BYTES || !is_in_known_script(message) {
+    if message.len() > MAX_MESSAGE_BYTES || !is_in_known_script(message) {
         return Intent::Data;
     }
     let Some((intent, probability)) = most_likely(message) else { return Intent::Data };
@@ -68,24 +74,30 @@ pub fn classify(message: &str, schema: &Schema) -> Intent {
         Intent::Data => true,
         Intent::Chat => {
             let may_ask = INTERROGATIVES.binary_search(&first.as_str()).is_ok() || speaks_of_table();
-            let mentions_value = || schema.values().is_some_and(|values| !values.hits(message).is_empty());
+            let mentions_value = || schema.value_index().is_some_and(|values| !values.mentions(message).is_empty());
             ends_with_question(message) || (probability < MIN_SURE_PROBABILITY && may_ask) || mentions_value()
         }
-        // A restaurant has tables, a newspaper has columns.
+        // The database itself may have these tables: a restaurant has tables, a newspaper has
+        // columns.
         Intent::DataModel => names_table("table") || names_table("column"),
-        // "orders" and "order items of today" begin with a noun, "order two lamps" cannot be told from them.
+        // "orders" and "order items of today" begin with a noun; "order two lamps" is
+        // indistinguishable from them.
         Intent::Write => INTERROGATIVES.binary_search(&first.as_str()).is_ok() || names_table(&first),
     };
     if is_data { Intent::Data } else { intent }
 }
 
-/// Whether a message is made of Latin letters, which the classifier was trained on, and holds no braces or direction marks.
+/// Returns whether a message uses only the script that the classifier was trained on.
+///
+/// That is Latin letters, without braces or bidirectional control characters.
 fn is_in_known_script(message: &str) -> bool {
     let is_foreign = |c: char| (c.is_alphabetic() && c > '\u{24f}') || matches!(c, '{' | '}' | '\u{202a}'..='\u{202e}');
     message.contains(char::is_alphabetic) && !message.contains(is_foreign)
 }
 
-/// Whether a question about the data follows other sentences: "Thanks! And which tags are there?".
+/// Returns whether a question about the data follows other sentences.
+///
+/// Example: "Thanks! And which tags are there?".
 fn ends_with_question(message: &str) -> bool {
     let mut sentences = message.split(['.', '!', '?']).map(str::trim).filter(|sentence| !sentence.is_empty()).rev();
     let (last, before) = (sentences.next(), sentences.next());
@@ -93,21 +105,23 @@ fn ends_with_question(message: &str) -> bool {
     before.is_some() && last.is_some_and(|last| !most_likely(last).is_some_and(is_chat))
 }
 
-/// Whether two nouns are the same but for a plural `s`.
+/// Returns whether two nouns are equal up to a plural `s`.
 fn is_same_noun(left: &str, right: &str) -> bool {
     left.trim_end_matches('s') == right.trim_end_matches('s')
 }
 
-/// Returns the first word behind polite openings, in lower case.
+/// Returns the first word after polite openings, in lowercase.
 fn first_word(message: &str) -> String {
     let lower = message.to_lowercase();
     let mut words = lower.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     words.find(|word| OPENINGS.binary_search(word).is_err()).unwrap_or_default().to_string()
 }
 
-/// Returns the most likely intent with its probability; `None` if the embedder or the weights cannot be read.
+/// Returns the most likely intent with its probability.
+///
+/// `None` if the embedder or the weights cannot be loaded.
 fn most_likely(message: &str) -> Option<(Intent, f32)> {
-    let (embedder, weights) = (Static::builtin().ok()?, weights()?);
+    let (embedder, weights) = (StaticEmbedder::builtin().ok()?, load_weights()?);
     let mut vector = embedder.vector(message);
     vector.extend(embedder.topic(&first_word(message)));
     vector.push(1.0);
@@ -119,12 +133,12 @@ fn most_likely(message: &str) -> Option<(Intent, f32)> {
     Some((intent, (score - largest).exp() / total))
 }
 
-/// A weight for each feature, for each intent.
-type Weights = Vec<(Intent, Vec<f32>)>;
+/// One weight per feature for each intent.
+type IntentWeights = Vec<(Intent, Vec<f32>)>;
 
-/// Reads the trained weights: a line for each intent, its name and a weight for each feature.
-fn weights() -> Option<&'static Weights> {
-    static WEIGHTS: OnceLock<Option<Weights>> = OnceLock::new();
+/// Loads the trained weights: one line per intent with its name and one weight per feature.
+fn load_weights() -> Option<&'static IntentWeights> {
+    static WEIGHTS: OnceLock<Option<IntentWeights>> = OnceLock::new();
     let read = || {
         let line = |line: &str| {
             let mut cells = line.split('\t');
@@ -152,17 +166,17 @@ mod tests {
         CREATE TABLE orders (order_id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers (customer_id), total REAL)";
 
     #[test]
-    fn weights_fit_the_embedder() {
-        let features = Static::builtin().unwrap();
+    fn weights_match_embedder_dimensions() {
+        let features = StaticEmbedder::builtin().unwrap();
         let expected = features.vector("x").len() + features.topic("x").len() + 1;
-        let weights = weights().unwrap();
+        let weights = load_weights().unwrap();
         assert_eq!(weights.len(), 4);
         assert!(weights.iter().all(|(_, row)| row.len() == expected));
         assert!(OPENINGS.is_sorted() && INTERROGATIVES.is_sorted());
     }
 
     #[test]
-    fn tells_intents_apart() {
+    fn classifies_intents() {
         let schema = Schema::from_ddl(SHOP, &SQLITE).unwrap();
         for (message, expected) in [
             ("hello there", Intent::Chat),
@@ -191,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_questions() {
+    fn classifies_long_messages_as_data_questions() {
         assert_eq!(classify(&"delete everything ".repeat(1_000), &Schema::default()), Intent::Data);
     }
 
     #[test]
-    fn tables_called_tables_are_data() {
+    fn classifies_question_about_a_table_named_tables_as_data() {
         let schema = Schema::from_ddl("CREATE TABLE tables (seats INT)", &SQLITE).unwrap();
         assert_eq!(classify("which tables are there?", &schema), Intent::Data);
     }

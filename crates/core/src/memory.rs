@@ -1,60 +1,65 @@
-//! What is remembered of a database: questions with the queries that answered them. Those that are like a question are shown to
-//! the model, and one that was asked before is answered without it.
+//! Memory of a database: past questions with the queries that answered them.
+//!
+//! Similar questions become few-shot examples in the prompt, and a repeated question is answered
+//! without the model.
 
-mod complaint;
+mod feedback;
 
 use std::sync::Arc;
 
-use querymend_memory::{Change, Error, Example, ExampleStore, Found, Provenance, Sought, Standing, id};
+use querymend_memory::{
+    Error, Example, ExampleQuery, ExampleStore, ExampleUpdate, Provenance, ScoredExample, VerificationStatus,
+    example_id,
+};
 use querymend_sql::Applicability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Answer, Confidence, Status};
+use crate::event::{Answer, AnswerStatus, Confidence};
 
-pub use complaint::{is_complaint, refers_back};
+pub use feedback::{is_complaint, is_follow_up};
 
-/// The memory of one database.
+/// Memory of one database.
 #[derive(Clone)]
 pub struct Memory {
     store: Arc<dyn ExampleStore>,
     database: String,
     dialect: &'static str,
-    /// How many examples a model is shown.
-    most: usize,
-    /// Those of other databases too.
-    others: bool,
-    /// The user whose memory it is, where several have one each. What nobody owns is everyone's.
+    /// Maximum number of few-shot examples in a prompt.
+    max_examples: usize,
+    /// `true` to also retrieve examples of other databases.
+    cross_database: bool,
+    /// User that owns the examples. Examples without an owner are shared by all users.
     owner: Option<String>,
 }
 
-/// What memory has for a question.
+/// Examples retrieved for a question.
 #[derive(Debug, Clone, Default)]
-pub struct Recalled {
-    /// The query that answered the very same question, and that can be trusted.
-    pub known: Option<Example>,
-    /// Examples that are like it, best first.
-    pub examples: Vec<Found>,
-    /// The database whose memory it is.
+pub struct RetrievedExamples {
+    /// Verified example with the identical question.
+    pub exact_match: Option<Example>,
+    /// Similar examples, best first.
+    pub examples: Vec<ScoredExample>,
+    /// Database that the memory belongs to.
     pub database: Option<String>,
-    /// Why memory could not be asked.
-    pub trouble: Option<String>,
+    /// Reason that retrieval failed.
+    pub error: Option<String>,
 }
 
-/// An answer of which nobody has said yet what to think: as much of it as memory wants to know once somebody does.
+/// Answer that has not received feedback, reduced to the data needed to process the feedback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Unjudged {
-    /// The question.
+pub struct PendingFeedback {
+    /// Question that was answered.
     pub question: String,
-    /// The query that answered it.
+    /// Query that answered it. Absent if there was none.
     pub sql: Option<String>,
-    /// Nothing speaks against keeping it.
+    /// `true` if the answer qualifies as an example.
     pub worth_keeping: bool,
-    /// The examples that were shown for it, and the one that it was answered from.
+    /// IDs of the few-shot examples in its prompt, and of the example that provided its query.
     pub shown: Vec<String>,
 }
 
-impl From<&Answer> for Unjudged {
+impl From<&Answer> for PendingFeedback {
     fn from(answer: &Answer) -> Self {
         Self {
             question: answer.question.clone(),
@@ -65,210 +70,228 @@ impl From<&Answer> for Unjudged {
     }
 }
 
-/// What became of an answer that was captured.
+/// Result of capturing an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Captured {
-    /// It is kept, until someone says more.
+pub enum CaptureOutcome {
+    /// The answer was stored as unverified.
     New,
-    /// The same answer came once more, and nobody complained: it can be trusted now.
+    /// The same answer occurred again without a complaint, and was marked as verified.
     Confirmed,
-    /// It was known already, or a person rejected it before.
-    No,
+    /// The answer was already stored, or was rejected by a person before.
+    Ignored,
 }
 
 impl Memory {
-    /// The memory of a database, by a name that means this one alone.
+    /// Creates the memory of a database. The name must identify the database uniquely.
     pub fn new(
         store: Arc<dyn ExampleStore>,
         database: impl Into<String>,
         dialect: &'static str,
         settings: &crate::config::MemorySection,
     ) -> Self {
-        let (most, others) = (settings.examples, settings.others);
-        Self { store, database: database.into(), dialect, most, others, owner: None }
+        let (most, others) = (settings.examples, settings.cross_database);
+        Self { store, database: database.into(), dialect, max_examples: most, cross_database: others, owner: None }
     }
 
-    /// The same for one user of several: what is kept is kept for this one alone, and what all share is still found.
+    /// Restricts the memory to one user.
+    ///
+    /// Examples are stored for this user only, and shared examples are still retrieved.
     #[must_use]
-    pub fn of(mut self, owner: impl Into<String>) -> Self {
+    pub fn for_owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
-        // Those of other databases may be other users'.
-        self.others = false;
+        // Examples of other databases may belong to other users.
+        self.cross_database = false;
         self
     }
 
-    /// The same for what all users share.
+    /// Restricts the memory to the examples that all users share.
     #[must_use]
-    pub fn of_all(mut self) -> Self {
+    pub fn for_all_owners(mut self) -> Self {
         self.owner = None;
         self
     }
 
-    /// By which name examples are kept: the database's, with the owner's behind it.
-    pub fn shelf(&self) -> String {
+    /// Returns the namespace of stored examples: the database name, followed by the owner.
+    pub fn namespace(&self) -> String {
         match &self.owner {
-            // The last `#` is the one between them, whatever stands in the names.
+            // Escape `#` in the owner so that the last `#` is always the separator.
             Some(owner) => format!("{}#{}", self.database, owner.replace('%', "%25").replace('#', "%23")),
             None => self.database.clone(),
         }
     }
 
-    /// Where it is kept.
+    /// Returns the underlying store.
     pub fn store(&self) -> &dyn ExampleStore {
         &*self.store
     }
 
-    /// Which database it is of.
+    /// Returns the name of the database.
     pub fn database(&self) -> &str {
         &self.database
     }
 
-    /// What there is for a question. A memory that fails is as good as an empty one.
-    pub async fn recall(&self, question: &str, alone: bool) -> Recalled {
-        match self.look(question, alone).await {
+    /// Retrieves examples for a question. A failing store is treated as empty.
+    pub async fn retrieve(&self, question: &str, is_standalone: bool) -> RetrievedExamples {
+        match self.try_retrieve(question, is_standalone).await {
             Ok(recalled) => recalled,
-            Err(error) => Recalled { trouble: Some(error.to_string()), ..Recalled::default() },
+            Err(error) => RetrievedExamples { error: Some(error.to_string()), ..RetrievedExamples::default() },
         }
     }
 
-    async fn look(&self, question: &str, alone: bool) -> Result<Recalled, Error> {
-        // A question that needs those before it is another question each time.
-        let known = if alone { self.find(question).await? } else { None };
-        let known = known.filter(|example| example.standing == Standing::Verified && example.hurt <= example.helped);
-        let mut recalled = Recalled { known, database: Some(self.database.clone()), ..Recalled::default() };
-        if self.most > 0 {
-            for shelf in self.shelves() {
-                let sought = Sought {
+    async fn try_retrieve(&self, question: &str, is_standalone: bool) -> Result<RetrievedExamples, Error> {
+        // The meaning of a follow-up question depends on the previous ones.
+        let known = if is_standalone { self.find_exact_match(question).await? } else { None };
+        let known =
+            known.filter(|example| example.standing == VerificationStatus::Verified && example.hurt <= example.helped);
+        let mut recalled = RetrievedExamples {
+            exact_match: known,
+            database: Some(self.database.clone()),
+            ..RetrievedExamples::default()
+        };
+        if self.max_examples > 0 {
+            for shelf in self.namespaces() {
+                let query = ExampleQuery {
                     question,
                     database: &shelf,
                     dialect: Some(self.dialect),
-                    only_database: !self.others,
+                    only_database: !self.cross_database,
                     only_verified: false,
-                    most: self.most,
+                    limit: self.max_examples,
                 };
-                recalled.examples.extend(self.store.search(&sought).await?);
+                recalled.examples.extend(self.store.search(&query).await?);
             }
             if self.owner.is_some() {
                 recalled.examples.iter_mut().for_each(|found| found.example.database.clone_from(&self.database));
                 recalled.examples.sort_by(|one, other| other.similarity.total_cmp(&one.similarity));
-                recalled.examples.truncate(self.most);
+                recalled.examples.truncate(self.max_examples);
             }
         }
         Ok(recalled)
     }
 
-    /// The example of this very question, of this database or of any.
-    async fn find(&self, question: &str) -> Result<Option<Example>, Error> {
-        for shelf in self.shelves() {
-            if let Some(example) = self.store.get(&id(question, &shelf)).await? {
+    /// Returns the example with the identical question, of this database or of none.
+    async fn find_exact_match(&self, question: &str) -> Result<Option<Example>, Error> {
+        for shelf in self.namespaces() {
+            if let Some(example) = self.store.get(&example_id(question, &shelf)).await? {
                 return Ok(Some(example));
             }
         }
-        Ok(self.store.get(&id(question, "")).await?.filter(|example| example.dialect == self.dialect))
+        Ok(self.store.get(&example_id(question, "")).await?.filter(|example| example.dialect == self.dialect))
     }
 
-    /// Where examples may be: the user's own come first.
-    pub fn shelves(&self) -> impl Iterator<Item = String> + use<> {
+    /// Returns the namespaces to search, the user's own first.
+    pub fn namespaces(&self) -> impl Iterator<Item = String> + use<> {
         let shared = self.owner.is_some().then(|| self.database.clone());
-        std::iter::once(self.shelf()).chain(shared)
+        std::iter::once(self.namespace()).chain(shared)
     }
 
-    /// Writes down what was shown for an answer, and what turned out not to fit the tables any more.
-    pub async fn note(&self, answer: &Answer, stale: &[String]) -> Result<(), Error> {
-        let gave_up = answer.status == Status::GaveUp;
-        let outdated = Change { standing: Some(Standing::Stale), ..Change::default() };
-        // What one user may not read, others may: it is stale for nobody else.
+    /// Records the examples used for an answer, and those that do not match the schema.
+    pub async fn record_usage(&self, answer: &Answer, stale: &[String]) -> Result<(), Error> {
+        let gave_up = answer.status == AnswerStatus::GaveUp;
+        let outdated = ExampleUpdate { standing: Some(VerificationStatus::Stale), ..ExampleUpdate::default() };
+        // An example that one user may not read is not stale for other users.
         let stale = if self.owner.is_some() { &[] } else { stale };
-        let mut changes: Vec<(&str, Change)> = Vec::new();
+        let mut changes: Vec<(&str, ExampleUpdate)> = Vec::new();
         for id in answer.examples.iter().chain(&answer.remembered) {
-            let hurt = gave_up && self.may_judge(id).await?;
-            changes.push((id, Change { uses: 1, hurt: u32::from(hurt), ..Change::default() }));
+            let hurt = gave_up && self.may_update(id).await?;
+            changes.push((id, ExampleUpdate { uses: 1, hurt: u32::from(hurt), ..ExampleUpdate::default() }));
         }
         changes.extend(stale.iter().map(|id| (id.as_str(), outdated)));
-        if changes.is_empty() { Ok(()) } else { self.store.change(&changes).await.map(|_| ()) }
+        if changes.is_empty() { Ok(()) } else { self.store.update(&changes).await.map(|_| ()) }
     }
 
-    /// What nobody complained about is kept, if nothing speaks against it; the examples that were shown for it helped.
-    pub async fn capture(&self, answer: &Unjudged) -> Result<Captured, Error> {
-        self.judge(answer, Change { helped: 1, ..Change::default() }).await?;
-        let Some(sql) = answer.sql.as_deref().filter(|_| answer.worth_keeping) else { return Ok(Captured::No) };
-        let fresh = self.example(&answer.question, sql, Provenance::Auto, Standing::Unverified);
+    /// Stores an answer that received no complaint, if it qualifies.
+    ///
+    /// Its few-shot examples are counted as helpful.
+    pub async fn capture(&self, answer: &PendingFeedback) -> Result<CaptureOutcome, Error> {
+        self.update_shown_examples(answer, ExampleUpdate { helped: 1, ..ExampleUpdate::default() }).await?;
+        let Some(sql) = answer.sql.as_deref().filter(|_| answer.worth_keeping) else {
+            return Ok(CaptureOutcome::Ignored);
+        };
+        let fresh = self.example(&answer.question, sql, Provenance::Auto, VerificationStatus::Unverified);
         match self.store.get(&fresh.id).await? {
             None => {
                 self.store.add(&[fresh]).await?;
-                Ok(Captured::New)
+                Ok(CaptureOutcome::New)
             }
-            Some(old) if old.standing == Standing::Unverified && old.sql == fresh.sql => {
-                let verified = Change { standing: Some(Standing::Verified), ..Change::default() };
-                self.store.change(&[(&old.id, verified)]).await?;
-                Ok(Captured::Confirmed)
+            Some(old) if old.standing == VerificationStatus::Unverified && old.sql == fresh.sql => {
+                let verified =
+                    ExampleUpdate { standing: Some(VerificationStatus::Verified), ..ExampleUpdate::default() };
+                self.store.update(&[(&old.id, verified)]).await?;
+                Ok(CaptureOutcome::Confirmed)
             }
-            Some(old) if old.standing == Standing::Stale || (old.standing == Standing::Unverified) => {
+            Some(old)
+                if old.standing == VerificationStatus::Stale || (old.standing == VerificationStatus::Unverified) =>
+            {
                 self.store.add(&[fresh]).await?;
-                Ok(Captured::New)
+                Ok(CaptureOutcome::New)
             }
-            Some(_) => Ok(Captured::No),
+            Some(_) => Ok(CaptureOutcome::Ignored),
         }
     }
 
-    /// Somebody complained about an answer: the examples that were shown for it hurt, and it is not answered from memory again
-    /// until somebody approves it.
-    pub async fn complain(&self, answer: &Unjudged) -> Result<(), Error> {
-        self.judge(answer, Change { hurt: 1, ..Change::default() }).await?;
-        let mine = id(&answer.question, &self.shelf());
-        let doubted = Change { standing: Some(Standing::Unverified), ..Change::default() };
+    /// Records a complaint about an answer.
+    ///
+    /// Its few-shot examples are counted as harmful, and memory does not answer the question again
+    /// until a person approves the query.
+    pub async fn record_complaint(&self, answer: &PendingFeedback) -> Result<(), Error> {
+        self.update_shown_examples(answer, ExampleUpdate { hurt: 1, ..ExampleUpdate::default() }).await?;
+        let mine = example_id(&answer.question, &self.namespace());
+        let doubted = ExampleUpdate { standing: Some(VerificationStatus::Unverified), ..ExampleUpdate::default() };
         let known = self.store.get(&mine).await?;
-        let same =
-            known.filter(|known| Some(&known.sql) == answer.sql.as_ref() && known.standing == Standing::Verified);
+        let same = known
+            .filter(|known| Some(&known.sql) == answer.sql.as_ref() && known.standing == VerificationStatus::Verified);
         if let Some(known) = same {
-            self.store.change(&[(&known.id, doubted)]).await?;
+            self.store.update(&[(&known.id, doubted)]).await?;
         }
         Ok(())
     }
 
-    /// What one user thinks of an example that all share must not take it from the others.
-    async fn may_judge(&self, id: &str) -> Result<bool, Error> {
+    /// Returns whether the example belongs to this user.
+    ///
+    /// Feedback of one user must not affect shared examples.
+    async fn may_update(&self, id: &str) -> Result<bool, Error> {
         if self.owner.is_none() {
             return Ok(true);
         }
-        Ok(self.store.get(id).await?.is_some_and(|example| example.database == self.shelf()))
+        Ok(self.store.get(id).await?.is_some_and(|example| example.database == self.namespace()))
     }
 
-    async fn judge(&self, answer: &Unjudged, change: Change) -> Result<(), Error> {
-        let mut changes: Vec<(&str, Change)> = Vec::new();
+    async fn update_shown_examples(&self, answer: &PendingFeedback, change: ExampleUpdate) -> Result<(), Error> {
+        let mut changes: Vec<(&str, ExampleUpdate)> = Vec::new();
         for id in &answer.shown {
-            if self.may_judge(id).await? {
+            if self.may_update(id).await? {
                 changes.push((id, change));
             }
         }
-        if changes.is_empty() { Ok(()) } else { self.store.change(&changes).await.map(|_| ()) }
+        if changes.is_empty() { Ok(()) } else { self.store.update(&changes).await.map(|_| ()) }
     }
 
-    /// A person says that this is right; `false` if that was known.
+    /// Stores a query that a person confirmed. Returns `false` if it was already verified.
     pub async fn save(&self, question: &str, sql: &str) -> Result<bool, Error> {
-        let example = self.example(question, sql, Provenance::Saved, Standing::Verified);
+        let example = self.example(question, sql, Provenance::Saved, VerificationStatus::Verified);
         let known = self.store.get(&example.id).await?;
-        if known.is_some_and(|known| known.sql == example.sql && known.standing == Standing::Verified) {
+        if known.is_some_and(|known| known.sql == example.sql && known.standing == VerificationStatus::Verified) {
             return Ok(false);
         }
         self.store.add(&[example]).await?;
         Ok(true)
     }
 
-    /// Forgets a question; `false` if it was not known.
-    pub async fn forget(&self, question: &str) -> Result<bool, Error> {
-        Ok(self.store.remove(&[&id(question, &self.shelf())]).await? > 0)
+    /// Removes a question. Returns `false` if it was not stored.
+    pub async fn remove(&self, question: &str) -> Result<bool, Error> {
+        Ok(self.store.remove(&[&example_id(question, &self.namespace())]).await? > 0)
     }
 
-    fn example(&self, question: &str, sql: &str, provenance: Provenance, standing: Standing) -> Example {
-        Example { provenance, standing, ..Example::new(question, sql, &self.shelf(), self.dialect) }
+    fn example(&self, question: &str, sql: &str, provenance: Provenance, standing: VerificationStatus) -> Example {
+        Example { provenance, standing, ..Example::new(question, sql, &self.namespace(), self.dialect) }
     }
 }
 
-/// Only what ran as it was written, or with fixes that are proved, and raised no finding.
+/// Returns whether the query ran unchanged or with safe fixes only, and without findings.
 fn is_worth_keeping(answer: &Answer) -> bool {
-    let rows = answer.rows.as_ref().is_some_and(|rows| !crate::run::is_empty(rows));
-    answer.status == Status::Answered
+    let rows = answer.rows.as_ref().is_some_and(|rows| !rows.is_effectively_empty());
+    answer.status == AnswerStatus::Answered
         && rows
         && !answer.fallback
         && answer.remembered.is_none()

@@ -1,58 +1,60 @@
-//! What models are told. The words are in `prompts/*.md`; here they are filled in.
+//! Renders prompts from the templates in `prompts/*.md`.
 //!
-//! A prompt file has two parts, parted by a line of three dashes: what the system says and what the user says. A file with one
-//! part is a message of the user in a conversation that goes on.
+//! A template has two parts separated by a line of three dashes: the system message and the user
+//! message. A template with one part is a user message in an ongoing conversation.
 
-use querymend_model::{Message, Request};
+use querymend_model::{CompletionRequest, Message};
 use querymend_sql::{Cell, Rows};
 
 use crate::event::Feedback;
 
-/// A way to word the first question, by name.
-pub struct Variant {
-    /// As the configuration and `eval` call it.
+/// Named template of the draft prompt.
+pub struct PromptVariant {
+    /// Name in the configuration and in `eval`.
     pub name: &'static str,
-    /// The text.
+    /// Text of the template.
     pub draft: &'static str,
 }
 
-/// The wordings that can be compared with each other. The standard one leaves out what is peculiar about the dialect: a small
-/// model writes far worse queries with it (on 507 questions 51 % ran instead of 67 %), and the critic knows it anyway.
-pub static VARIANTS: &[Variant] = &[
-    Variant { name: "standard", draft: include_str!("prompts/draft.md") },
-    Variant { name: "careful", draft: include_str!("prompts/draft.careful.md") },
+/// Available draft prompts.
+///
+/// The standard one omits dialect notes: a small model writes far worse queries with them (on 507
+/// questions 51 % ran instead of 67 %), and the review handles the dialect anyway.
+pub static VARIANTS: &[PromptVariant] = &[
+    PromptVariant { name: "standard", draft: include_str!("prompts/draft.md") },
+    PromptVariant { name: "careful", draft: include_str!("prompts/draft.careful.md") },
 ];
 
-/// The wording of that name.
-pub fn variant(name: &str) -> Option<&'static Variant> {
+/// Returns the variant with this name.
+pub fn find_variant(name: &str) -> Option<&'static PromptVariant> {
     VARIANTS.iter().find(|v| v.name == name)
 }
 
-/// What the first question is made of.
+/// Values of the draft prompt.
 #[derive(Debug, Clone, Copy)]
-pub struct Draft<'d> {
-    /// As people call the dialect.
+pub struct DraftPrompt<'d> {
+    /// Display name of the dialect.
     pub dialect: &'d str,
-    /// What is peculiar about it.
+    /// Notes on the dialect.
     pub notes: &'d str,
-    /// The tables, as text.
+    /// DDL of the linked tables.
     pub schema: &'d str,
-    /// What is known besides the question.
+    /// Additional facts about the question.
     pub evidence: Option<&'d str>,
-    /// Questions that are like this one, with their queries, the likest first.
+    /// Few-shot examples (question and query), most similar first.
     pub examples: &'d [(String, String)],
-    /// Questions of the same conversation, with the queries that answered them, oldest first.
-    pub earlier: &'d [(String, String)],
-    /// The question.
+    /// Previous questions of the conversation with their queries, oldest first.
+    pub history: &'d [(String, String)],
+    /// Question of the user.
     pub question: &'d str,
 }
 
-/// The first question to the model.
-pub fn draft(variant: &Variant, draft: &Draft<'_>) -> Vec<Message> {
-    // The likest stands last: what was read last weighs most.
-    let examples: String = draft.examples.iter().rev().map(pair).collect();
-    let earlier: String = draft.earlier.iter().map(pair).collect();
-    conversation(
+/// Renders the draft prompt.
+pub fn draft(variant: &PromptVariant, draft: &DraftPrompt<'_>) -> Vec<Message> {
+    // The most similar example comes last: models weigh recent text most.
+    let examples: String = draft.examples.iter().rev().map(format_example).collect();
+    let earlier: String = draft.history.iter().map(format_example).collect();
+    render_messages(
         variant.draft,
         &[
             ("dialect", draft.dialect),
@@ -66,52 +68,59 @@ pub fn draft(variant: &Variant, draft: &Draft<'_>) -> Vec<Message> {
     )
 }
 
-fn pair((question, sql): &(String, String)) -> String {
+fn format_example((question, sql): &(String, String)) -> String {
     format!("Question: {question}\n{sql}\n\n")
 }
 
-/// The longest that what is told besides the query and the engine's own words may be: under a hundred tokens.
-pub const MOST_ADVICE: usize = 320;
+/// Maximum length of the feedback in a prompt, in bytes: less than a hundred tokens.
+///
+/// The query and the database message do not count.
+pub const MAX_ADVICE_BYTES: usize = 320;
 
-/// The message that sends a query back. `failure` holds the engine's own words, or says that the critic held the query back.
+/// Renders the message that requests a revision.
+///
+/// `failure` is the database message, or reports that the review blocked the query.
 pub fn revise(failure: &str, feedback: &[Feedback]) -> Message {
     let mut advice = String::new();
     for told in feedback {
         let line = format!("{}\n", told.text.trim());
-        if advice.len() + line.len() > MOST_ADVICE && !advice.is_empty() {
+        if advice.len() + line.len() > MAX_ADVICE_BYTES && !advice.is_empty() {
             break;
         }
-        advice.push_str(clipped(&line, MOST_ADVICE));
+        advice.push_str(truncate(&line, MAX_ADVICE_BYTES));
     }
-    Message::user(fill(include_str!("prompts/revise.md").trim_end(), &[("failure", failure), ("advice", &advice)]))
+    Message::user(fill_template(
+        include_str!("prompts/revise.md").trim_end(),
+        &[("failure", failure), ("advice", &advice)],
+    ))
 }
 
-/// A message that does not ask for data.
+/// Renders the prompt for a message that does not ask for data.
 pub fn chat(question: &str, tables: &[&str]) -> Vec<Message> {
     let tables = tables.join(", ");
-    conversation(include_str!("prompts/chat.md"), &[("tables", clipped(&tables, 2_000)), ("question", question)])
+    render_messages(include_str!("prompts/chat.md"), &[("tables", truncate(&tables, 2_000)), ("question", question)])
 }
 
-/// The one question over rows that were fetched.
+/// Renders the prompt for client-side analysis of fetched rows.
 pub fn analyse(schema: &str, evidence: Option<&str>, question: &str) -> Vec<Message> {
     let evidence = paragraph(evidence.unwrap_or(""));
-    conversation(
+    render_messages(
         include_str!("prompts/analyse.md"),
         &[("schema", schema), ("evidence", &evidence), ("question", question)],
     )
 }
 
-/// A program over rows that are fetched where it runs.
+/// Renders the prompt for a program that the client runs over its fetched rows.
 pub fn program(tables: &str, evidence: Option<&str>, question: &str) -> Vec<Message> {
     let evidence = paragraph(evidence.unwrap_or(""));
-    conversation(
+    render_messages(
         include_str!("prompts/program.md"),
         &[("tables", tables), ("evidence", &evidence), ("question", question)],
     )
 }
 
-/// Asks for a draft as a JSON object, in words and by a schema.
-pub(crate) fn ask_for_json(request: &mut Request) {
+/// Requests the draft as a JSON object, both in the prompt and by JSON schema.
+pub(crate) fn request_json(request: &mut CompletionRequest) {
     request.schema = Some(serde_json::json!({
         "type": "object",
         "properties": {"sql": {"type": "string"}},
@@ -123,47 +132,47 @@ pub(crate) fn ask_for_json(request: &mut Request) {
     }
 }
 
-/// A query that rules could not correct.
+/// Renders the prompt to correct a query that the rules could not repair.
 pub fn correct(dialect: &str, schema: &str, question: &str, sql: &str, faults: &str) -> Vec<Message> {
     let question = if question.is_empty() { String::new() } else { format!("Question: {question}\n\n") };
-    conversation(
+    render_messages(
         include_str!("prompts/correct.md"),
         &[
             ("dialect", dialect),
             ("schema", schema),
             ("question", &question),
-            ("sql", clipped(sql, MOST_CORRECTED)),
-            ("faults", clipped(faults, MOST_FAULTS)),
+            ("sql", truncate(sql, MAX_CORRECTED_SQL_BYTES)),
+            ("faults", truncate(faults, MAX_FAULTS_BYTES)),
         ],
     )
 }
 
-/// The longest query that a model is shown to correct, in bytes.
-const MOST_CORRECTED: usize = 8_000;
-/// The longest text about what is wrong with it, in bytes.
-const MOST_FAULTS: usize = 1_000;
+/// Maximum length of the query in a correction prompt, in bytes.
+const MAX_CORRECTED_SQL_BYTES: usize = 8_000;
+/// Maximum length of the error description in a correction prompt, in bytes.
+const MAX_FAULTS_BYTES: usize = 1_000;
 
-/// The rows in words.
+/// Renders the prompt to summarize rows.
 pub fn summarise(question: &str, rows: &str) -> Vec<Message> {
-    conversation(include_str!("prompts/summarise.md"), &[("question", question), ("rows", rows)])
+    render_messages(include_str!("prompts/summarise.md"), &[("question", question), ("rows", rows)])
 }
 
-/// Rows that are put into words: the first, with a word on how many there are.
-const MOST_ROWS: usize = 50;
+/// Maximum number of rows in a prompt; the total is added if there are more.
+const MAX_PROMPT_ROWS: usize = 50;
 
-/// Rows as a model reads them: tabs between the cells, the first rows only.
-pub(crate) fn rows(rows: &Rows) -> String {
+/// Formats the first rows for a prompt, with tab-separated cells.
+pub(crate) fn format_rows(rows: &Rows) -> String {
     let cell = |cell: &Cell| match cell {
         Cell::Null => "NULL".to_string(),
         Cell::Boolean(value) => value.to_string(),
         Cell::Integer(value) => value.to_string(),
         Cell::Number(value) => value.to_string(),
         Cell::Decimal(value) => value.clone(),
-        Cell::Text(value) | Cell::Binary(value) => clipped(value, 200).replace(['\n', '\t'], " "),
+        Cell::Text(value) | Cell::Binary(value) => truncate(value, 200).replace(['\n', '\t'], " "),
     };
     let mut lines = vec![rows.columns.join("\t")];
-    lines.extend(rows.rows.iter().take(MOST_ROWS).map(|row| row.iter().map(cell).collect::<Vec<_>>().join("\t")));
-    if rows.rows.len() > MOST_ROWS || rows.truncated {
+    lines.extend(rows.rows.iter().take(MAX_PROMPT_ROWS).map(|row| row.iter().map(cell).collect::<Vec<_>>().join("\t")));
+    if rows.rows.len() > MAX_PROMPT_ROWS || rows.truncated {
         let more = if rows.truncated { "more than " } else { "" };
         lines.push(format!("({more}{} rows in all)", rows.rows.len()));
     }
@@ -175,27 +184,32 @@ fn paragraph(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{text}\n\n") }
 }
 
-fn conversation(template: &str, values: &[(&str, &str)]) -> Vec<Message> {
+fn render_messages(template: &str, values: &[(&str, &str)]) -> Vec<Message> {
     match template.split_once("\n---\n") {
         Some((system, user)) => {
-            vec![Message::system(fill(system.trim(), values)), Message::user(fill(user.trim(), values))]
+            vec![
+                Message::system(fill_template(system.trim(), values)),
+                Message::user(fill_template(user.trim(), values)),
+            ]
         }
-        None => vec![Message::user(fill(template.trim(), values))],
+        None => vec![Message::user(fill_template(template.trim(), values))],
     }
 }
 
-/// Puts values into the holes of a text. What a value holds is never looked at again: a question may say `{schema}`.
-fn fill(template: &str, values: &[(&str, &str)]) -> String {
+/// Replaces placeholders in a template.
+///
+/// Values are not expanded again: a question may contain `{schema}` (template injection).
+fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
     let mut out = String::with_capacity(template.len() + values.iter().map(|(_, v)| v.len()).sum::<usize>());
     let mut rest = template;
     while let Some(open) = rest.find('{') {
         out.push_str(&rest[..open]);
         rest = &rest[open..];
-        let hole = rest.find('}').and_then(|end| {
+        let placeholder = rest.find('}').and_then(|end| {
             let (_, value) = values.iter().find(|(name, _)| *name == &rest[1..end])?;
             Some((end + 1, *value))
         });
-        match hole {
+        match placeholder {
             Some((end, value)) => {
                 out.push_str(value);
                 rest = &rest[end..];
@@ -210,12 +224,12 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
     out
 }
 
-/// The beginning of a text, at most so many bytes long, cut between characters.
-pub(crate) fn clipped(text: &str, most: usize) -> &str {
-    if text.len() <= most {
+/// Truncates a text to at most `max_bytes`, at a character boundary.
+pub(crate) fn truncate(text: &str, max_bytes: usize) -> &str {
+    if text.len() <= max_bytes {
         return text;
     }
-    let end = (0..=most).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+    let end = (0..=max_bytes).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
     &text[..end]
 }
 
@@ -224,16 +238,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_value_holds_is_not_filled_in_again() {
-        assert_eq!(fill("a {x} b {y} c {z}", &[("x", "{y}"), ("y", "2")]), "a {y} b 2 c {z}");
+    fn keeps_placeholders_inside_substituted_values() {
+        assert_eq!(fill_template("a {x} b {y} c {z}", &[("x", "{y}"), ("y", "2")]), "a {y} b 2 c {z}");
     }
 
     #[test]
-    fn q09_what_is_told_besides_the_engines_words_is_short() {
+    fn bounds_feedback_length_in_revise_prompt() {
         let long = Feedback { kind: "x".into(), text: "an advice that goes on and on ".repeat(40) };
         let message = revise("no such column: id", &[long.clone(), long]);
         let told = message.text.len() - "no such column: id".len();
-        // Four bytes are about one token of English and SQL.
+        // One token of English or SQL is about four bytes.
         assert!(told / 4 < 100, "{told} bytes");
         assert!(message.text.ends_with("Answer with the corrected query only."));
     }

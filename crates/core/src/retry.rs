@@ -1,4 +1,4 @@
-//! What is done about each kind of failure.
+//! Retry policy per kind of failure.
 
 use std::fmt;
 
@@ -8,36 +8,37 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::config::range;
-use crate::event::Stop;
+use crate::config::validate;
+use crate::event::StopReason;
 
-/// What is done about a failure.
+/// Reaction to a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryStrategy {
-    /// The schema is looked at again: where one name is clearly meant it is put in without the model, else the model is
-    /// shown the names that there are.
+    /// Resolves names against the schema. An unambiguous name is replaced without the model,
+    /// otherwise the model is given the existing names.
     AutoRetryWithSchema,
-    /// The model is told what is wrong and writes again.
+    /// Reports the error to the model, which writes another draft.
     AutoRetryWithLlm,
-    /// Nothing: the run ends.
+    /// Ends the run.
     FailImmediately,
-    /// The model is asked for a query that takes less.
+    /// Asks the model for a cheaper query.
     RetryWithOptimization,
-    /// The model is asked again, once.
+    /// Asks the model again, once.
     LimitedRetry,
 }
 
-/// What is done about one kind of failure, and how often.
+/// Reaction to one kind of failure, and its maximum number of attempts.
 ///
 /// In YAML it is either the strategy alone (`syntax_error: auto_retry_with_llm`) or both
 /// (`syntax_error: {strategy: auto_retry_with_llm, max_attempts: 2}`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryRule {
-    /// What is done.
+    /// Reaction to the failure.
     pub strategy: RetryStrategy,
-    /// So many drafts may fail in this way; the last of them ends the run. The attempts of the whole question bound it
-    /// still. Without it those alone do, except that `limited_retry` ends with the second failure.
+    /// Number of drafts that may fail in this way; the last of them ends the run. The maximum
+    /// number of attempts of the question still applies. If absent, only that applies, except that
+    /// `limited_retry` ends with the second failure.
     pub max_attempts: Option<u32>,
 }
 
@@ -48,7 +49,7 @@ impl From<RetryStrategy> for RetryRule {
 }
 
 impl RetryRule {
-    /// How many drafts may fail in this way, if that is bounded.
+    /// Returns the number of drafts that may fail in this way, or `None` if it is unlimited.
     pub fn limit(&self) -> Option<u32> {
         match self.strategy {
             RetryStrategy::FailImmediately => Some(1),
@@ -60,55 +61,56 @@ impl RetryRule {
     }
 }
 
-/// What is done about each kind of failure. The default is sensible; a policy names only what differs from it.
+/// Retry rules per kind of failure. A policy only names the deviations from the defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RetryPolicy {
-    changed: Vec<(ErrorType, RetryRule)>,
+    overrides: Vec<(ErrorType, RetryRule)>,
 }
 
-/// Why a rule cannot be had.
+/// Error in a retry policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PolicyError {
-    /// Another query is refused for the same reason.
-    #[error("`{}` can only be `fail_immediately`: no other query helps against it", word(*.0))]
+pub enum RetryPolicyError {
+    /// Retrying is pointless: another query would be rejected for the same reason.
+    #[error("`{}` can only be `fail_immediately`: no other query helps against it", wire_name(*.0))]
     NotRetryable(ErrorType),
-    /// As [`crate::guard::Budget::ATTEMPTS`].
-    #[error("`max_attempts` of `{}` must be 1 to 10, not {}", word(*.0), .1)]
-    Attempts(ErrorType, u32),
+    /// The number of attempts is outside [`crate::resilience::Budget::ATTEMPTS_RANGE`].
+    #[error("`max_attempts` of `{}` must be 1 to 10, not {}", wire_name(*.0), .1)]
+    InvalidAttempts(ErrorType, u32),
 }
 
 impl RetryPolicy {
-    /// What is done about a failure of this kind.
-    pub fn of(&self, error_type: ErrorType) -> RetryRule {
-        match self.changed.iter().find(|(changed, _)| *changed == error_type) {
+    /// Returns the rule for a kind of failure.
+    pub fn rule_for(&self, error_type: ErrorType) -> RetryRule {
+        match self.overrides.iter().find(|(changed, _)| *changed == error_type) {
             Some((_, rule)) => *rule,
             None => default_strategy(error_type).into(),
         }
     }
 
-    /// What is to be done now that so many drafts of this question have failed in this way, this one included; or why
-    /// nothing is.
-    pub fn decide(&self, error_type: ErrorType, failed: u32) -> Result<RetryStrategy, Stop> {
-        let rule = self.of(error_type);
+    /// Returns the reaction to a failure, or the reason to stop.
+    ///
+    /// `failed` drafts have failed in this way, including the current one.
+    pub fn decide(&self, error_type: ErrorType, failed: u32) -> Result<RetryStrategy, StopReason> {
+        let rule = self.rule_for(error_type);
         match (rule.strategy, rule.limit()) {
-            (RetryStrategy::FailImmediately, _) => Err(Stop::NotRetryable),
-            (_, Some(limit)) if failed >= limit => Err(Stop::PolicySpent),
+            (RetryStrategy::FailImmediately, _) => Err(StopReason::NotRetryable),
+            (_, Some(limit)) if failed >= limit => Err(StopReason::RetryPolicy),
             (strategy, _) => Ok(strategy),
         }
     }
 
-    /// With another rule for one kind of failure.
-    pub fn with(mut self, error_type: ErrorType, rule: impl Into<RetryRule>) -> Result<Self, PolicyError> {
+    /// Overrides the rule for one kind of failure.
+    pub fn with(mut self, error_type: ErrorType, rule: impl Into<RetryRule>) -> Result<Self, RetryPolicyError> {
         let rule = rule.into();
         let fails = rule.strategy == RetryStrategy::FailImmediately;
         if default_strategy(error_type) == RetryStrategy::FailImmediately && !fails {
-            return Err(PolicyError::NotRetryable(error_type));
+            return Err(RetryPolicyError::NotRetryable(error_type));
         }
-        if let Some(n) = rule.max_attempts.filter(|n| !crate::guard::Budget::ATTEMPTS.contains(n)) {
-            return Err(PolicyError::Attempts(error_type, n));
+        if let Some(n) = rule.max_attempts.filter(|n| !crate::resilience::Budget::ATTEMPTS_RANGE.contains(n)) {
+            return Err(RetryPolicyError::InvalidAttempts(error_type, n));
         }
-        self.changed.retain(|(changed, _)| *changed != error_type);
-        self.changed.push((error_type, rule));
+        self.overrides.retain(|(changed, _)| *changed != error_type);
+        self.overrides.push((error_type, rule));
         Ok(self)
     }
 }
@@ -125,24 +127,24 @@ fn default_strategy(error_type: ErrorType) -> RetryStrategy {
         | ErrorType::DivisionByZero
         | ErrorType::Cardinality
         | ErrorType::NotReadOnly => RetryStrategy::AutoRetryWithLlm,
-        // The connection is retried where it is made; the query has no part in it.
+        // Connections are retried where they are made, independent of the query.
         ErrorType::PermissionDenied | ErrorType::ConnectionError => RetryStrategy::FailImmediately,
         ErrorType::Timeout | ErrorType::ResourceLimit => RetryStrategy::RetryWithOptimization,
         ErrorType::Unknown => RetryStrategy::LimitedRetry,
     }
 }
 
-/// The word for it that configurations and clients use.
-fn word(error_type: ErrorType) -> String {
+/// Returns the serialized name in configurations and APIs.
+fn wire_name(error_type: ErrorType) -> String {
     serde_json::to_value(error_type).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// A rule as it stands in YAML, written out.
+/// Long form of a rule in YAML.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Long {
+struct RetryRuleFields {
     strategy: RetryStrategy,
-    #[serde(default, deserialize_with = "range::some_attempts", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "validate::some_attempts", skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u32>,
 }
 
@@ -150,16 +152,16 @@ impl Serialize for RetryRule {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.max_attempts {
             None => self.strategy.serialize(serializer),
-            max_attempts => Long { strategy: self.strategy, max_attempts }.serialize(serializer),
+            max_attempts => RetryRuleFields { strategy: self.strategy, max_attempts }.serialize(serializer),
         }
     }
 }
 
-/// By hand, since an untagged enum would only say that nothing fits.
+/// Implemented manually, because an untagged enum would only report that no variant matches.
 impl<'de> Deserialize<'de> for RetryRule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
+        struct RetryRuleVisitor;
+        impl<'de> Visitor<'de> for RetryRuleVisitor {
             type Value = RetryRule;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -171,18 +173,18 @@ impl<'de> Deserialize<'de> for RetryRule {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RetryRule, A::Error> {
-                let long = Long::deserialize(MapAccessDeserializer::new(map))?;
+                let long = RetryRuleFields::deserialize(MapAccessDeserializer::new(map))?;
                 Ok(RetryRule { strategy: long.strategy, max_attempts: long.max_attempts })
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(RetryRuleVisitor)
     }
 }
 
 impl Serialize for RetryPolicy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.changed.len()))?;
-        for (error_type, rule) in &self.changed {
+        let mut map = serializer.serialize_map(Some(self.overrides.len()))?;
+        for (error_type, rule) in &self.overrides {
             map.serialize_entry(error_type, rule)?;
         }
         map.end()
@@ -191,12 +193,12 @@ impl Serialize for RetryPolicy {
 
 impl<'de> Deserialize<'de> for RetryPolicy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Map;
-        impl<'de> Visitor<'de> for Map {
+        struct RetryPolicyVisitor;
+        impl<'de> Visitor<'de> for RetryPolicyVisitor {
             type Value = RetryPolicy;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("kinds of failure, each with what is done about it")
+                f.write_str("error types, each with a strategy")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RetryPolicy, A::Error> {
@@ -207,7 +209,7 @@ impl<'de> Deserialize<'de> for RetryPolicy {
                 Ok(policy)
             }
         }
-        deserializer.deserialize_map(Map)
+        deserializer.deserialize_map(RetryPolicyVisitor)
     }
 }
 
@@ -238,25 +240,28 @@ mod tests {
     }
 
     #[test]
-    fn l06_every_kind_has_a_default_and_a_word_in_yaml() {
+    fn gives_every_error_type_a_default_and_a_yaml_name() {
         for (word, kind, strategy) in KINDS {
-            assert_eq!(serde_json::to_value(RetryPolicy::default().of(kind)).unwrap(), strategy, "{word}");
-            assert_eq!(read(&format!("{word}: fail_immediately")).unwrap().decide(kind, 1), Err(Stop::NotRetryable));
+            assert_eq!(serde_json::to_value(RetryPolicy::default().rule_for(kind)).unwrap(), strategy, "{word}");
+            assert_eq!(
+                read(&format!("{word}: fail_immediately")).unwrap().decide(kind, 1),
+                Err(StopReason::NotRetryable)
+            );
         }
     }
 
     #[test]
-    fn l06_q15_limits_go_by_kind() {
+    fn limits_retries_by_error_type() {
         let policy = read(
             "syntax_error: {strategy: retry_with_optimization, max_attempts: 3}\n\
              timeout:\n  strategy: limited_retry\n  max_attempts: 1\n\
              column_not_found: limited_retry\n",
         )
         .unwrap();
-        let check = |kind, wanted: [Result<RetryStrategy, Stop>; 3]| {
+        let check = |kind, wanted: [Result<RetryStrategy, StopReason>; 3]| {
             assert_eq!([1, 2, 3].map(|failed| policy.decide(kind, failed)), wanted, "{kind:?}");
         };
-        let spent = Err(Stop::PolicySpent);
+        let spent = Err(StopReason::RetryPolicy);
         let optimize = Ok(RetryStrategy::RetryWithOptimization);
         let limited = Ok(RetryStrategy::LimitedRetry);
         check(ErrorType::SyntaxError, [optimize, optimize, spent]);
@@ -264,13 +269,13 @@ mod tests {
         check(ErrorType::ColumnNotFound, [limited, spent, spent]);
         check(ErrorType::Unknown, [limited, spent, spent]);
         check(ErrorType::TableNotFound, [Ok(RetryStrategy::AutoRetryWithSchema); 3]);
-        check(ErrorType::PermissionDenied, [Err(Stop::NotRetryable); 3]);
+        check(ErrorType::PermissionDenied, [Err(StopReason::NotRetryable); 3]);
         let again = serde_json::to_string(&policy).unwrap();
         assert_eq!(read(&again).unwrap(), policy, "{again}");
     }
 
     #[test]
-    fn l06_q06_mistakes_are_said() {
+    fn reports_retry_policy_errors() {
         let check = |text: &str, words: &[&str]| {
             let message = read(text).unwrap_err();
             assert!(words.iter().all(|word| message.contains(word)), "{text}: {message}");
@@ -288,7 +293,7 @@ mod tests {
         let rule = RetryRule { strategy: RetryStrategy::LimitedRetry, max_attempts: Some(0) };
         assert_eq!(
             RetryPolicy::default().with(ErrorType::Timeout, rule),
-            Err(PolicyError::Attempts(ErrorType::Timeout, 0))
+            Err(RetryPolicyError::InvalidAttempts(ErrorType::Timeout, 0))
         );
     }
 }

@@ -1,24 +1,25 @@
-//! The state machine: every decision about a question is made here. It is pure: it asks for a [`Step`], is given the
-//! [`Outcome`], and never waits. `drive.rs` carries the steps out.
+//! State machine of a run: makes every decision about a question.
+//!
+//! It is pure: it requests a [`RunStep`], receives the [`StepOutcome`], and never does I/O.
+//! `driver.rs` performs the steps.
 //!
 //! ```text
-//! Gather → Complete → settle ─ clean ────────────→ Execute → rows → Done
-//!              ↑        └ faults → Mend ─ mended ──↗   └ refused → Mend, once
-//!              └───────────── retry ←─ not mended ←────────┘
-//!                              └ attempts spent → Fetch → Complete → Execute, once, over plain rows
-//!                                              (or Complete → Done: a program that whoever asks runs over them)
+//! Gather → Complete → review ─ clean ─────────────────→ Execute → rows → Done
+//!              ↑        └ errors → Repair ─ repaired ──↗   └ rejected → Repair, once
+//!              └──────────── retry ←─ not repaired ←──────────┘
+//!                              └ exhausted → FetchTables → Complete → Execute, once, on plain rows
+//!                                             (or Complete → Done: a program that the client runs)
 //! ```
 
+mod answer;
 mod clarify;
-mod finish;
-mod hand_over;
-mod recall;
-mod settle;
-mod steps;
-mod weigh;
+mod client_analysis;
+mod failure;
+mod memory;
+mod transitions;
+mod vote;
 
 pub use clarify::Clarify;
-pub(crate) use steps::is_empty;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,322 +27,328 @@ use std::time::Duration;
 
 use querymend_model::Message;
 use querymend_sql::coverage::MissingSubject;
-use querymend_sql::diff::Tokens;
+use querymend_sql::diff::NormalizedTokens;
 use querymend_sql::schema::Schema;
 use querymend_sql::{
-    Applied, Approved, Dialect, EngineError, Finding, Policy, Repair, Review, Rows, Shape, Stated, Without,
+    AblatedQuery, AppliedFix, Approved, Dialect, EngineError, Finding, LiteralFilter, Policy, QueryFeatures,
+    RepairOutcome, Review, Rows,
 };
 
-use crate::context::Tables;
-use crate::event::{Answer, Attempt, Confidence, Correction, Cost, Event, Problem, Program, Stop};
-use crate::guard::Budget;
-use crate::memory::Recalled;
-use crate::prompts::Variant;
+use crate::event::{Answer, Attempt, Confidence, Correction, Cost, Event, Problem, Program, StopReason};
+use crate::linking::SchemaLinker;
+use crate::memory::RetrievedExamples;
+use crate::prompts::PromptVariant;
+use crate::resilience::Budget;
 use crate::retry::RetryPolicy;
-use crate::strategies::Trouble;
+use crate::strategies::AttemptFailure;
 
-/// What is asked.
+/// Input of a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ask {
-    /// The question.
+pub struct AskInput {
+    /// Question of the user.
     pub question: String,
-    /// What is known besides it.
+    /// Additional facts about the question.
     pub evidence: Option<String>,
-    /// Questions of the same conversation with the queries that answered them, oldest first.
-    pub earlier: Vec<(String, String)>,
-    /// How many questions of the conversation came before.
-    pub turn: u32,
-    /// A model is asked, even if the same question was answered before.
-    pub fresh: bool,
-    /// Whoever asks computes for themselves: once the attempts are spent, they are handed a program and the queries whose rows it needs.
-    pub hand_over: bool,
-    /// What happens where the question has several readings; as configured, if nothing is given.
+    /// Previous questions of the conversation with their queries, oldest first.
+    pub history: Vec<(String, String)>,
+    /// Number of previous questions in the conversation.
+    pub turn_index: u32,
+    /// `true` to prompt a model even if the same question was answered before.
+    pub bypass_memory: bool,
+    /// `true` if the client can run programs. After the last attempt it receives a program and the
+    /// queries for its input rows.
+    pub client_analysis: bool,
+    /// Handling of ambiguous questions; the configured one if absent.
     pub clarify: Option<Clarify>,
-    /// The query of the reading that a person chose: it is reviewed and run instead of a draft of the model.
+    /// Query of the interpretation that the user chose. It is reviewed and executed instead of a
+    /// model draft.
     pub choice: Option<String>,
-    /// By which the run is found again; a new name, if none is given.
+    /// Identifier of the run; generated if absent.
     pub trace_id: Option<String>,
-    /// What servers that are asked on the way are told about the trace that this belongs to (W3C `traceparent`).
+    /// W3C `traceparent` that is forwarded to servers called during the run.
     pub traceparent: Option<String>,
 }
 
-/// What a run keeps to.
+/// Settings of a run.
 #[derive(Clone)]
-pub struct Settings {
-    /// By which the run is found again.
+pub struct RunSettings {
+    /// Identifier of the run.
     pub trace_id: String,
-    /// The dialect.
+    /// SQL dialect.
     pub dialect: &'static Dialect,
-    /// What may be read.
+    /// Access policy.
     pub policy: Arc<Policy>,
-    /// What may be spent.
+    /// Budget of the question.
     pub budget: Budget,
-    /// What is worth another try.
+    /// Retry policy.
     pub retry: RetryPolicy,
-    /// Faults are mended and the model is asked again.
-    pub correction: bool,
-    /// A query that is known to fail is held back; else the database has the first word. What is not harmless never passes.
+    /// `true` to repair failed queries and to prompt the model again.
+    pub self_correction: bool,
+    /// `true` to block queries that are predicted to fail; otherwise the database decides. Unsafe
+    /// queries are always blocked.
     pub preflight: bool,
-    /// There are only tables and no database: a query that passes every check is the answer, and nothing is run.
+    /// `true` if there is only a schema and no database. A query that passes every check is the
+    /// answer, and nothing is executed.
     pub offline: bool,
-    /// Once the attempts are spent, plain rows are fetched and analysed here.
+    /// `true` to fetch and analyze plain rows after the last attempt.
     pub fallback: bool,
-    /// What happens where a question has several readings that lead to different rows.
+    /// Handling of questions with several interpretations that lead to different rows.
     pub clarify: Clarify,
-    /// How the first question is worded.
-    pub variant: &'static Variant,
-    /// How freely the model chooses words.
+    /// Template of the draft prompt.
+    pub variant: &'static PromptVariant,
+    /// Sampling temperature.
     pub temperature: f32,
-    /// How long the text of the tables may be.
-    pub schema_bytes: usize,
-    /// How many drafts are written at once, beside the first.
-    pub more: u32,
+    /// Maximum length of the schema in the prompt, in bytes.
+    pub max_schema_bytes: usize,
+    /// Number of candidates sampled in addition to the first.
+    pub extra_candidates: u32,
 }
 
-/// What is to be done next.
+/// Next step of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// Read the tables, and what is remembered of them.
+pub enum RunStep {
+    /// Load the schema, and retrieve examples from memory.
     Gather,
-    /// Ask the model.
+    /// Prompt the model.
     Complete {
-        /// The conversation.
+        /// Messages of the conversation.
         messages: Vec<Message>,
-        /// How freely words are chosen.
+        /// Sampling temperature.
         temperature: f32,
-        /// One query is asked for, and not a few words.
+        /// `true` if the reply is a query, `false` if it is text.
         sql: bool,
-        /// So many further drafts are wanted.
-        more: u32,
+        /// Number of additional candidates to sample.
+        extra_candidates: u32,
     },
-    /// Run several queries that are all clean, to see what they come to.
-    Weigh(Vec<Approved>),
-    /// Mend a text, with the database as judge.
-    Mend {
-        /// The text.
+    /// Execute several clean candidates to compare their results.
+    CompareCandidates(Vec<Approved>),
+    /// Repair a text, validated by the database.
+    Repair {
+        /// Text to repair.
         text: String,
-        /// What the database said against it.
+        /// Error of the database, if it rejected the text.
         error: Option<EngineError>,
     },
-    /// Run a query.
+    /// Execute a query.
     Execute(Approved),
-    /// Find out whether columns hold values, and what they hold instead.
-    Look(Vec<Stated>),
-    /// Find out which condition alone keeps all rows away.
-    Explain(Vec<Without>),
-    /// Fetch whole tables, for an analysis that runs here.
-    Fetch(Vec<(String, Approved)>),
-    /// It is over.
+    /// Check whether literals occur in their columns, and find similar values.
+    LookUpValues(Vec<LiteralFilter>),
+    /// Find the predicates that individually exclude all rows.
+    ExplainEmpty(Vec<AblatedQuery>),
+    /// Fetch entire tables for client-side analysis.
+    FetchTables(Vec<(String, Approved)>),
+    /// The run has ended.
     Done,
 }
 
-/// What is known before a model is asked.
+/// Context gathered before the model is prompted.
 #[derive(Debug, Clone, Default)]
-pub struct Gathered {
-    /// The tables.
-    pub tables: Arc<Tables>,
-    /// What memory has for the question.
-    pub recalled: Recalled,
-    /// The subject of the question, if nothing in the database covers it.
-    pub missing: Option<Box<MissingSubject>>,
+pub struct GatheredContext {
+    /// Schema prepared for linking.
+    pub linker: Arc<SchemaLinker>,
+    /// Examples retrieved from memory.
+    pub retrieved: RetrievedExamples,
+    /// Subject of the question, if nothing in the database covers it.
+    pub missing_subject: Option<Box<MissingSubject>>,
 }
 
-/// What a model wrote.
+/// Output of the model.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Draft {
-    /// The text.
+pub struct ModelDraft {
+    /// Text of the first candidate.
     pub text: String,
-    /// Further texts.
-    pub more: Vec<String>,
-    /// What it cost.
+    /// Texts of additional candidates.
+    pub alternatives: Vec<String>,
+    /// Tokens and cost.
     pub cost: Cost,
 }
 
-/// Why the world is in the way.
+/// Failure of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Hindrance {
-    /// The database refused the query.
+pub enum StepError {
+    /// The database rejected the query.
     Rejected(EngineError),
-    /// The query took too long.
+    /// The query timed out.
     TimedOut(Duration),
-    /// Someone stopped it.
+    /// The run was cancelled.
     Cancelled,
-    /// The conversation is longer than the model can read.
-    TooLong(Problem),
-    /// It cannot be asked at all.
-    Gone(Problem),
+    /// The conversation exceeds the context window of the model.
+    ContextTooLong(Problem),
+    /// The database or model is unavailable.
+    Unavailable(Problem),
 }
 
-/// What came of a step.
+/// Outcome of a step.
 #[derive(Debug, Clone)]
-pub enum Outcome {
-    /// Of [`Step::Gather`].
-    Gathered(Result<Gathered, Hindrance>),
-    /// Of [`Step::Complete`].
-    Completed(Result<Draft, Hindrance>),
-    /// Of [`Step::Weigh`]: what came of each query.
-    Weighed(Result<Vec<Result<Rows, Hindrance>>, Hindrance>),
-    /// Of [`Step::Mend`].
-    Mended(Result<Repair, Hindrance>),
-    /// Of [`Step::Execute`].
-    Executed(Result<Rows, Hindrance>),
-    /// Of [`Step::Look`]: the values that are absent, each with some that are there.
-    Looked(Result<Vec<(Stated, Vec<String>)>, Hindrance>),
-    /// Of [`Step::Explain`]: the conditions without which there would be rows.
-    Explained(Result<Vec<String>, Hindrance>),
-    /// Of [`Step::Fetch`]: the tables as they are here now.
-    Fetched(Result<Arc<Schema>, Hindrance>),
+pub enum StepOutcome {
+    /// Outcome of [`RunStep::Gather`].
+    Gathered(Result<GatheredContext, StepError>),
+    /// Outcome of [`RunStep::Complete`].
+    Completed(Result<ModelDraft, StepError>),
+    /// Outcome of [`RunStep::CompareCandidates`]: the result of each query.
+    CandidatesCompared(Result<Vec<Result<Rows, StepError>>, StepError>),
+    /// Outcome of [`RunStep::Repair`].
+    Repaired(Result<RepairOutcome, StepError>),
+    /// Outcome of [`RunStep::Execute`].
+    Executed(Result<Rows, StepError>),
+    /// Outcome of [`RunStep::LookUpValues`]: the missing literals, each with similar values.
+    ValuesLookedUp(Result<Vec<(LiteralFilter, Vec<String>)>, StepError>),
+    /// Outcome of [`RunStep::ExplainEmpty`]: the predicates without which there would be rows.
+    EmptyExplained(Result<Vec<String>, StepError>),
+    /// Outcome of [`RunStep::FetchTables`]: the schema of the local tables.
+    TablesFetched(Result<Arc<Schema>, StepError>),
 }
 
-/// What the model is asked for just now.
+/// Purpose of the current model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// Nothing: a query that was remembered is tried.
+    /// No model call: an exact match from memory is tried.
     Recall,
     Draft,
     Chat,
     Analysis,
-    /// A program that runs where the question came from.
+    /// Program that the client runs.
     Program,
 }
 
-/// One question on its way to an answer.
-pub struct Run {
-    ask: Ask,
-    settings: Settings,
-    /// Where queries are held against: the database, or the fetched rows.
+/// Run of one question.
+pub struct QuestionRun {
+    ask: AskInput,
+    settings: RunSettings,
+    /// Schema that queries are reviewed against: of the database, or of the fetched rows.
     schema: Arc<Schema>,
     dialect: &'static Dialect,
-    shown: Vec<String>,
-    /// The tables as they were gathered, and how many bytes of them a model is shown.
-    tables: Arc<Tables>,
-    bytes: usize,
-    /// The examples that fit, each a question and its query.
-    fitting: Vec<(String, String)>,
-    /// The examples that the model is shown, by their ids.
-    examples: Vec<String>,
-    /// The example whose query is sent instead of asking a model.
-    remembered: Option<String>,
-    /// Examples that do not fit the tables any more.
-    stale: Vec<String>,
-    step: Step,
+    linked_tables: Vec<String>,
+    /// Schema prepared for linking, and the maximum length of its part in the prompt.
+    linker: Arc<SchemaLinker>,
+    max_schema_bytes: usize,
+    /// Valid few-shot examples (question and query).
+    few_shot_examples: Vec<(String, String)>,
+    /// IDs of the few-shot examples in the prompt.
+    example_ids: Vec<String>,
+    /// ID of the example whose query is executed instead of prompting a model.
+    exact_match_id: Option<String>,
+    /// IDs of examples that do not match the current schema.
+    stale_examples: Vec<String>,
+    step: RunStep,
     purpose: Purpose,
     conversation: Vec<Message>,
     attempt: u32,
     strategy: &'static str,
     attempts: Vec<Attempt>,
-    /// The query of the fallback, which is not an attempt.
+    /// Query of the fallback, which is not counted as an attempt.
     fallback_query: Option<Attempt>,
-    troubles: Vec<Trouble>,
-    /// All queries that were drafted or sent, as [`Tokens::identity`] has them.
-    seen: HashSet<String>,
-    /// The last draft.
-    tokens: Tokens,
-    /// The query that is being worked on, as it was drafted and as it is now.
-    drafted: String,
+    failures: Vec<AttemptFailure>,
+    /// [`NormalizedTokens::identity`] of every query that was drafted or executed.
+    seen_queries: HashSet<String>,
+    /// Tokens of the last draft.
+    last_tokens: NormalizedTokens,
+    /// Current query, as drafted and in its current form.
+    draft_text: String,
     current: Current,
-    /// The drafts that are being weighed.
-    candidates: Vec<weigh::Candidate>,
-    /// The readings that are being compared.
-    comparison: Option<clarify::Comparison>,
-    /// The readings of what could not be repaired were compared.
+    /// Candidates whose results are being compared.
+    candidates: Vec<vote::DraftCandidate>,
+    /// Interpretations whose results are being compared.
+    comparison: Option<clarify::InterpretationComparison>,
+    /// `true` if the interpretations of unrepaired drafts were compared.
     compared_unrepaired: bool,
-    /// Rows that were good enough if nothing better comes.
-    kept: Option<(Current, Rows)>,
+    /// Empty result that becomes the answer if no later query is better.
+    empty_fallback: Option<(Current, Rows)>,
     corrections: Vec<Correction>,
-    /// When the model was asked for the correction that is under way.
-    correction_began: Option<Duration>,
-    absent: Vec<Stated>,
-    /// Conditions that alone keep all rows of the answer away, once that was looked into.
-    narrow: Option<Vec<String>>,
-    /// The rows of the answer, while that is looked into.
-    found: Option<Rows>,
-    fell_back: Option<Stop>,
-    /// What the model wrote instead of SQL, as long as it has written nothing else.
+    /// Time at which the current correction was requested from the model.
+    correction_started: Option<Duration>,
+    missing_values: Vec<LiteralFilter>,
+    /// Predicates that individually exclude all rows; `None` until determined.
+    blocking_predicates: Option<Vec<String>>,
+    /// Rows of the answer, while the predicates are determined.
+    pending_rows: Option<Rows>,
+    fallback_reason: Option<StopReason>,
+    /// Prose from the model, while it has not written SQL.
     prose: Option<String>,
-    /// A draft held SQL.
+    /// `true` if any draft contained SQL.
     has_sql: bool,
-    /// What is handed over instead of an answer.
-    analysis: Option<Program>,
+    /// Program for the client, provided in place of an answer.
+    analysis_program: Option<Program>,
     cost: Cost,
-    counts: Counts,
+    call_counts: CallCounts,
     now: Duration,
-    began: Duration,
+    step_started: Duration,
     events: Vec<Event>,
     answer: Option<Box<Answer>>,
 }
 
-/// The query that is being worked on.
+/// Query that is being processed.
 #[derive(Debug, Clone, Default)]
 struct Current {
     sql: String,
-    fixes: Vec<Applied>,
+    fixes: Vec<AppliedFix>,
     warnings: Vec<Finding>,
-    stated: Vec<Stated>,
-    shape: Shape,
-    /// What the critic made of it, where it was asked about the very text that is sent.
-    found: Option<Arc<Review>>,
-    /// What was assumed, where other readings lead to other rows, and the highest confidence that leaves.
-    assumed: Option<(Confidence, String)>,
-    /// It was already mended after the database refused it.
-    mended_after_refusal: bool,
-    /// What the database said, while it is being mended.
-    refusal: Option<EngineError>,
+    literal_filters: Vec<LiteralFilter>,
+    features: QueryFeatures,
+    /// Review of exactly the text that is executed.
+    review: Option<Arc<Review>>,
+    /// Assumption made about the interpretation, and its confidence cap. `None` if no other
+    /// interpretation leads to other rows.
+    assumption: Option<(Confidence, String)>,
+    /// `true` if the query was already repaired after the database rejected it.
+    repaired_after_rejection: bool,
+    /// Error of the database, while the query is being repaired.
+    engine_error: Option<EngineError>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
+struct CallCounts {
     model: u32,
     database: u32,
     reviews: u32,
     corrections: u32,
 }
 
-/// The longest question that is taken on, in bytes.
-pub const LONGEST_QUESTION: usize = 100_000;
+/// Maximum length of a question, in bytes.
+pub const MAX_QUESTION_BYTES: usize = 100_000;
 
-impl Run {
-    /// Takes a question on.
-    pub fn new(ask: Ask, settings: Settings) -> Self {
+impl QuestionRun {
+    /// Starts a run.
+    pub fn new(ask: AskInput, settings: RunSettings) -> Self {
         let mut run = Self {
             schema: Arc::default(),
             dialect: settings.dialect,
-            shown: Vec::new(),
-            tables: Arc::default(),
-            bytes: settings.schema_bytes,
-            fitting: Vec::new(),
-            examples: Vec::new(),
-            remembered: None,
-            stale: Vec::new(),
-            step: Step::Gather,
+            linked_tables: Vec::new(),
+            linker: Arc::default(),
+            max_schema_bytes: settings.max_schema_bytes,
+            few_shot_examples: Vec::new(),
+            example_ids: Vec::new(),
+            exact_match_id: None,
+            stale_examples: Vec::new(),
+            step: RunStep::Gather,
             purpose: Purpose::Draft,
             conversation: Vec::new(),
             attempt: 1,
             strategy: "",
             attempts: Vec::new(),
             fallback_query: None,
-            troubles: Vec::new(),
-            seen: HashSet::new(),
-            tokens: Tokens::default(),
-            drafted: String::new(),
+            failures: Vec::new(),
+            seen_queries: HashSet::new(),
+            last_tokens: NormalizedTokens::default(),
+            draft_text: String::new(),
             current: Current::default(),
             candidates: Vec::new(),
             comparison: None,
             compared_unrepaired: false,
-            kept: None,
+            empty_fallback: None,
             corrections: Vec::new(),
-            correction_began: None,
-            absent: Vec::new(),
-            narrow: None,
-            found: None,
-            fell_back: None,
+            correction_started: None,
+            missing_values: Vec::new(),
+            blocking_predicates: None,
+            pending_rows: None,
+            fallback_reason: None,
             prose: None,
             has_sql: false,
-            analysis: None,
+            analysis_program: None,
             cost: Cost::default(),
-            counts: Counts::default(),
+            call_counts: CallCounts::default(),
             now: Duration::ZERO,
-            began: Duration::ZERO,
+            step_started: Duration::ZERO,
             events: Vec::new(),
             answer: None,
             ask,
@@ -351,50 +358,60 @@ impl Run {
         run
     }
 
-    /// What is to be done next. The same until [`Run::feed`] is called.
-    pub fn step(&self) -> &Step {
+    /// Returns the next step. It does not change until [`QuestionRun::feed`] is called.
+    pub fn step(&self) -> &RunStep {
         &self.step
     }
 
-    /// What happened since this was last called.
+    /// Takes the events since the last call.
     pub fn events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// The answer, once the step is [`Step::Done`].
+    /// Returns the answer, once the step is [`RunStep::Done`].
     pub fn answer(&self) -> Option<&Answer> {
         self.answer.as_deref()
     }
 
-    /// The same, taken out of the run.
+    /// Takes the answer, once the step is [`RunStep::Done`].
     pub fn take_answer(&mut self) -> Option<Answer> {
         self.answer.take().map(|answer| *answer)
     }
 
-    /// Examples of memory that turned out not to fit the tables any more, by their ids.
-    pub fn stale(&self) -> &[String] {
-        &self.stale
+    /// Returns the IDs of examples that do not match the current schema.
+    pub fn stale_examples(&self) -> &[String] {
+        &self.stale_examples
     }
 
-    /// The attempt that is under way, from 1. It never exceeds the most that are allowed.
+    /// Returns the number of the current attempt, starting at 1. Never exceeds the maximum.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Takes what came of the step, at a time since the run began. An outcome of another step changes nothing.
-    pub fn feed(&mut self, outcome: Outcome, now: Duration) {
-        let before = (self.began, self.now);
-        (self.began, self.now) = (self.now, now.max(self.now));
+    /// Processes the outcome of the current step. `now` is the time since the run started.
+    ///
+    /// An outcome of another step is ignored.
+    pub fn feed(&mut self, outcome: StepOutcome, now: Duration) {
+        let before = (self.step_started, self.now);
+        (self.step_started, self.now) = (self.now, now.max(self.now));
         match (&self.step, outcome) {
-            (Step::Gather, Outcome::Gathered(result)) => self.gathered(result),
-            (Step::Complete { .. }, Outcome::Completed(result)) => self.completed(result),
-            (Step::Weigh(_), Outcome::Weighed(result)) => self.weighed(result),
-            (Step::Mend { .. }, Outcome::Mended(result)) => self.mended(result),
-            (Step::Execute(_), Outcome::Executed(result)) => self.executed(result),
-            (Step::Look(_), Outcome::Looked(result)) => self.looked(result),
-            (Step::Explain(_), Outcome::Explained(result)) => self.explained(result),
-            (Step::Fetch(_), Outcome::Fetched(result)) => self.fetched(result),
-            _ => (self.began, self.now) = before,
+            (RunStep::Gather, StepOutcome::Gathered(result)) => self.on_gathered(result),
+            (RunStep::Complete { .. }, StepOutcome::Completed(result)) => self.on_completion(result),
+            (RunStep::CompareCandidates(_), StepOutcome::CandidatesCompared(result)) => {
+                self.on_candidates_compared(result)
+            }
+            (RunStep::Repair { .. }, StepOutcome::Repaired(result)) => self.on_repaired(result),
+            (RunStep::Execute(_), StepOutcome::Executed(result)) => self.on_executed(result),
+            (RunStep::LookUpValues(_), StepOutcome::ValuesLookedUp(result)) => self.on_value_lookup(result),
+            (RunStep::ExplainEmpty(_), StepOutcome::EmptyExplained(result)) => self.on_empty_explained(result),
+            (RunStep::FetchTables(_), StepOutcome::TablesFetched(result)) => self.on_tables_fetched(result),
+            _ => (self.step_started, self.now) = before,
         }
     }
 }
+
+/// Maximum length of model text in events, in bytes.
+pub(crate) const MAX_TEXT_BYTES: usize = 20_000;
+
+/// Strategy name of an attempt whose query the user chose.
+pub(crate) const CHOICE_STRATEGY: &str = "choice";

@@ -1,4 +1,4 @@
-//! Ways to ask a model again, one file each, tried in order: the first that fits is taken.
+//! Retry strategies, one module each, in order of precedence: the first applicable one is used.
 
 mod aggregation;
 mod engine_advice;
@@ -11,69 +11,69 @@ mod timeout;
 mod widen_schema;
 
 use querymend_sql::schema::Schema;
-use querymend_sql::{Dialect, ErrorType, Finding, Severity, Stated};
+use querymend_sql::{Dialect, ErrorType, Finding, LiteralFilter, Severity};
 
 use crate::event::Feedback;
 use crate::retry::RetryStrategy;
 
-/// What is wrong with an attempt.
+/// Failure of an attempt.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trouble {
-    /// The query, out of its wrapping.
+pub struct AttemptFailure {
+    /// Query extracted from the draft.
     pub sql: String,
-    /// The rule that the fault belongs to.
+    /// Code of the rule that the error belongs to.
     pub code: String,
-    /// The name that it is about.
+    /// Name that the error refers to.
     pub subject: String,
-    /// Its family.
+    /// Category of the error.
     pub error_type: ErrorType,
-    /// The database's own words, or the critic's.
+    /// Message of the database or of the review.
     pub message: String,
-    /// The database said it, and not the critic.
+    /// `true` if the database reported the error, `false` if the review did.
     pub from_database: bool,
-    /// Everything that the critic says about the query.
+    /// All findings of the review.
     pub findings: Vec<Finding>,
-    /// Values that a column does not hold, with some that it does.
-    pub values: Vec<(Stated, Vec<String>)>,
+    /// Literals that do not occur in their column, with similar values.
+    pub values: Vec<(LiteralFilter, Vec<String>)>,
 }
 
-impl Trouble {
-    /// Whether it is the same fault again: the same rule about the same name.
-    pub fn is_same(&self, other: &Trouble) -> bool {
+impl AttemptFailure {
+    /// Returns whether it is the same error again: the same rule about the same name.
+    pub fn is_same_error(&self, other: &AttemptFailure) -> bool {
         self.code == other.code && self.subject.eq_ignore_ascii_case(&other.subject)
     }
 }
 
-/// What strategies may look at besides the trouble.
+/// Context of the failure for strategies.
 #[derive(Clone, Copy)]
-pub struct View<'v> {
-    /// All tables.
+pub struct StrategyContext<'v> {
+    /// Full schema.
     pub schema: &'v Schema,
-    /// The dialect.
+    /// SQL dialect.
     pub dialect: &'static Dialect,
-    /// Names of the tables that the model was shown.
-    pub shown: &'v [String],
-    /// The attempt that would begin.
+    /// Names of the tables in the prompt.
+    pub linked_tables: &'v [String],
+    /// Number of the next attempt.
     pub attempt: u32,
-    /// How many there may be.
-    pub of: u32,
-    /// What the policy says about failures of this kind.
+    /// Maximum number of attempts.
+    pub max_attempts: u32,
+    /// Reaction that the retry policy prescribes for this kind of failure.
     pub policy: RetryStrategy,
 }
 
-/// A way to ask again.
+/// Retry strategy.
 pub struct Strategy {
-    /// As events and traces call it.
+    /// Name in events and traces.
     pub name: &'static str,
-    /// Whether it is for this.
-    pub fits: fn(&Trouble, &View<'_>) -> bool,
-    /// What the model is told besides the failure itself.
-    pub tell: fn(&Trouble, &View<'_>) -> Vec<Feedback>,
-    /// The conversation begins anew, without the failed query.
-    pub anew: bool,
+    /// Returns whether the strategy applies to the failure.
+    pub applies: fn(&AttemptFailure, &StrategyContext<'_>) -> bool,
+    /// Returns the feedback to the model besides the error itself.
+    pub feedback: fn(&AttemptFailure, &StrategyContext<'_>) -> Vec<Feedback>,
+    /// `true` to restart the conversation without the failed query.
+    pub restart_conversation: bool,
 }
 
-/// All ways, the most special first. The last fits always.
+/// All strategies, most specific first. The last one always applies.
 pub static STRATEGIES: &[&Strategy] = &[
     &start_over::STRATEGY,
     &show_values::STRATEGY,
@@ -85,47 +85,47 @@ pub static STRATEGIES: &[&Strategy] = &[
     &explain_findings::STRATEGY,
 ];
 
-/// The first way that fits.
-pub fn choose(trouble: &Trouble, view: &View<'_>) -> &'static Strategy {
-    STRATEGIES.iter().find(|s| (s.fits)(trouble, view)).copied().unwrap_or(&explain_findings::STRATEGY)
+/// Returns the first applicable strategy.
+pub fn choose(failure: &AttemptFailure, context: &StrategyContext<'_>) -> &'static Strategy {
+    STRATEGIES.iter().find(|s| (s.applies)(failure, context)).copied().unwrap_or(&explain_findings::STRATEGY)
 }
 
-/// What the rules advise about the findings that are errors, each once, and about what the database refused the query for.
-fn advice(trouble: &Trouble) -> Vec<Feedback> {
+/// Returns the distinct advice for errors, and for the reason of a database rejection.
+fn advice(failure: &AttemptFailure) -> Vec<Feedback> {
     let mut out: Vec<Feedback> = Vec::new();
-    // A warning of the rule that the database's error belongs to has become an error.
-    let refused_for = |f: &Finding| trouble.from_database && f.code == trouble.code;
-    for finding in trouble.findings.iter().filter(|f| f.severity == Severity::Error || refused_for(f)) {
+    // A warning is promoted to an error if the database's error belongs to the same rule.
+    let refused_for = |f: &Finding| failure.from_database && f.code == failure.code;
+    for finding in failure.findings.iter().filter(|f| f.severity == Severity::Error || refused_for(f)) {
         let text = if finding.advice.is_empty() { &finding.message } else { &finding.advice };
         if !out.iter().any(|f| f.text == *text) {
             out.push(Feedback { kind: finding.code.to_string(), text: text.clone() });
         }
     }
-    if trouble.from_database
-        && !out.iter().any(|f| f.kind == trouble.code)
-        && let Some(text) = engine_advice::of(&trouble.code)
+    if failure.from_database
+        && !out.iter().any(|f| f.kind == failure.code)
+        && let Some(text) = engine_advice::advice_for(&failure.code)
     {
-        out.push(told(&trouble.code, text));
+        out.push(feedback(&failure.code, text));
     }
     out
 }
 
-fn told(kind: &str, text: impl Into<String>) -> Feedback {
+fn feedback(kind: &str, text: impl Into<String>) -> Feedback {
     Feedback { kind: kind.to_string(), text: text.into() }
 }
 
 #[cfg(test)]
 mod tests {
-    use querymend_sql::{Context, Policy, dialect, review};
+    use querymend_sql::{Policy, ReviewContext, dialect, review};
 
     use super::*;
 
-    /// What a model is told where a database of that dialect refused a query, by kind.
-    fn told_after(sql: &str, ddl: &str, code: &str, dialect: &'static Dialect) -> Vec<(String, String)> {
+    /// Returns the feedback (kind and text) after a database of this dialect rejected a query.
+    fn feedback_after(sql: &str, ddl: &str, code: &str, dialect: &'static Dialect) -> Vec<(String, String)> {
         let schema = Schema::from_ddl(ddl, dialect).unwrap();
         let policy = Policy::default();
-        let context = Context { schema: Some(&schema), dialect, policy: &policy, question: None };
-        let trouble = Trouble {
+        let context = ReviewContext { schema: Some(&schema), dialect, policy: &policy, question: None };
+        let failure = AttemptFailure {
             sql: sql.into(),
             code: code.into(),
             subject: String::new(),
@@ -135,23 +135,23 @@ mod tests {
             findings: review(sql, &context).findings,
             values: Vec::new(),
         };
-        advice(&trouble).into_iter().map(|told| (told.kind, told.text)).collect()
+        advice(&failure).into_iter().map(|told| (told.kind, told.text)).collect()
     }
 
     #[test]
-    fn database_errors_are_explained_by_their_rule() {
+    fn explains_engine_errors_with_rule_advice() {
         let ddl = "CREATE TABLE orders (id INTEGER, day DATE, total INTEGER)";
         for (sql, code, words) in [
-            // The review warns of the literal, and the database has proved it right.
+            // The review warns about the literal, and the database confirms it.
             ("SELECT id FROM orders WHERE day = '31/12/2024'", "date-format", "not '31/12/2024'"),
-            // The review sees nothing.
+            // The review finds nothing.
             ("SELECT CAST(id AS DATE) FROM orders", "date-format", "'YYYY-MM-DD'"),
             ("SELECT id / total FROM orders", "division-by-zero", "NULLIF"),
             ("SELECT id FROM orders", "alias-reference", "repeat the expression"),
         ] {
-            let told = told_after(sql, ddl, code, &dialect::POSTGRES);
+            let told = feedback_after(sql, ddl, code, &dialect::POSTGRES);
             assert!(told.iter().any(|(kind, text)| kind == code && text.contains(words)), "{sql}: {told:?}");
         }
-        assert_eq!(told_after("SELECT id FROM orders", ddl, "engine-error", &dialect::POSTGRES), []);
+        assert_eq!(feedback_after("SELECT id FROM orders", ddl, "engine-error", &dialect::POSTGRES), []);
     }
 }

@@ -10,10 +10,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use querymend::guard::{BreakerSettings, Breakers, ManualClock, Open, State};
-use querymend::{Config, ProblemCode, Querymend, Status};
+use querymend::resilience::{BreakerOpen, BreakerSettings, BreakerState, Breakers, ManualClock};
+use querymend::{AnswerStatus, Config, ProblemCode, Querymend};
 use querymend_engine::{Engine, Limits};
-use querymend_model::Script;
+use querymend_model::ScriptedModel;
 use querymend_sql::Cell;
 use querymend_testing::hang_timeout;
 
@@ -49,20 +49,20 @@ fn script(verb: &str) {
 
 // One test, because it takes the server away from others.
 #[tokio::test]
-async fn l07_a_server_is_asked_mended_for_left_alone_while_it_is_away_and_asked_again() {
+async fn repairs_query_and_recovers_when_the_server_restarts() {
     let Some(address) = server() else { return };
 
     // The column is misspelt; the critic knows the tables of the server, and no second draft is needed.
-    let model = Script::new(["SELECT nmae, weight FROM things WHERE id = 1"]);
+    let model = ScriptedModel::new(["SELECT nmae, weight FROM things WHERE id = 1"]);
     let querymend = Querymend::new(engine(&address), Arc::new(model), config());
     let answer = querymend.ask("What is the first thing called, and what does it weigh?").await;
-    assert_eq!(answer.status, Status::Answered, "{:?}", answer.problem);
+    assert_eq!(answer.status, AnswerStatus::Answered, "{:?}", answer.problem);
     assert_eq!(answer.sql.as_deref(), Some("SELECT name, weight FROM things WHERE id = 1"));
     assert_eq!(answer.rows.unwrap().rows, [[Cell::Text("one".into()), Cell::Number(1.5)]]);
     // What the columns hold is read in the same way as anywhere.
-    querymend.learned().await;
+    querymend.wait_for_values().await;
     let schema = querymend.schema().await.unwrap();
-    assert!(schema.values().is_some_and(|values| !values.near("things", "name", "ONE", 5).is_empty()));
+    assert!(schema.value_index().is_some_and(|values| !values.similar_values("things", "name", "ONE", 5).is_empty()));
 
     let settings = BreakerSettings {
         failure_threshold: 5,
@@ -73,28 +73,28 @@ async fn l07_a_server_is_asked_mended_for_left_alone_while_it_is_away_and_asked_
     // It stands still until it is moved: how long the server takes to come back has no part in this.
     let clock = Arc::new(ManualClock::new());
     let breakers = Breakers::new(settings).with_clock(clock.clone());
-    let guarded = breakers.engine(engine(&address));
+    let guarded = breakers.guard_engine(engine(&address));
     guarded.test_connection().await.unwrap();
     script("kill");
     for _ in 0..5 {
-        assert_eq!(guarded.breaker().state(), State::Closed);
+        assert_eq!(guarded.breaker().state(), BreakerState::Closed);
         assert!(guarded.test_connection().await.unwrap_err().is_transient());
     }
-    assert_eq!(guarded.breaker().state(), State::Open);
+    assert_eq!(guarded.breaker().state(), BreakerState::Open);
     // Turned away at once, and told when to come again.
     let error = guarded.test_connection().await.unwrap_err();
-    let open = Open::in_engine_error(&error).unwrap_or_else(|| panic!("the server itself was asked: {error}"));
+    let open = BreakerOpen::from_engine_error(&error).unwrap_or_else(|| panic!("the server itself was asked: {error}"));
     assert_eq!(open.retry_after, settings.timeout);
     // A question to a database that is away says so and is not put to a model again and again.
-    let away = Querymend::new(engine(&address), Arc::new(Script::new(["SELECT 1"; 9])), config());
+    let away = Querymend::new(engine(&address), Arc::new(ScriptedModel::new(["SELECT 1"; 9])), config());
     let answer = away.ask("How many things are there?").await;
-    assert_eq!(answer.status, Status::Failed);
+    assert_eq!(answer.status, AnswerStatus::Failed);
     assert_eq!(answer.problem.unwrap().code, ProblemCode::DatabaseUnavailable);
 
     script("start");
     clock.advance(settings.timeout);
     guarded.test_connection().await.unwrap();
-    assert_eq!(guarded.breaker().state(), State::HalfOpen);
+    assert_eq!(guarded.breaker().state(), BreakerState::HalfOpen);
     guarded.test_connection().await.unwrap();
-    assert_eq!(guarded.breaker().state(), State::Closed);
+    assert_eq!(guarded.breaker().state(), BreakerState::Closed);
 }

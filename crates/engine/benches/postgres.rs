@@ -8,8 +8,8 @@
 
 use std::time::{Duration, Instant};
 
-use querymend_engine::{Cancel, Limits, open};
-use querymend_sql::{Approved, Context, Policy, review};
+use querymend_engine::{CancelFlag, Limits, open};
+use querymend_sql::{Approved, Policy, ReviewContext, review};
 use tokio_postgres::{Client, NoTls, Row};
 
 const TABLE: &str = "DROP TABLE IF EXISTS bench; CREATE TABLE bench (id bigint PRIMARY KEY, name text, price double precision,
@@ -44,7 +44,7 @@ async fn measure(address: &str) {
     let client = bare(address).await;
     let engine = open(address).unwrap();
     let policy = Policy::default();
-    let context = Context { schema: None, dialect: engine.dialect(), policy: &policy, question: None };
+    let context = ReviewContext { schema: None, dialect: engine.dialect(), policy: &policy, question: None };
     let limits = Limits { rows: 1_000_000, ..Limits::default() };
     for (what, sql, times) in QUERIES {
         let sql = |i: usize| sql.replace("{}", &i.to_string());
@@ -70,7 +70,7 @@ async fn measure(address: &str) {
             let queries: Vec<Approved> = each().map(|sql| review(&sql, &context).approve().unwrap()).collect();
             for query in queries {
                 let begun = Instant::now();
-                let rows = engine.execute(&query, &limits, &Cancel::new()).await.unwrap();
+                let rows = engine.execute(&query, &limits, &CancelFlag::new()).await.unwrap();
                 ours.push(begun.elapsed());
                 drop(rows);
             }

@@ -6,8 +6,8 @@
 
 use std::error::Error;
 
-use querymend_engine::{Cancel, Engine, Limits, open};
-use querymend_sql::{Cell, Context, Policy, review};
+use querymend_engine::{CancelFlag, Engine, Limits, open};
+use querymend_sql::{Cell, Policy, ReviewContext, review};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -30,9 +30,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn ask(engine: &dyn Engine, sql: &str) -> Result<(), Box<dyn Error>> {
     let policy = Policy::default();
-    let context = Context { schema: None, dialect: engine.dialect(), policy: &policy, question: None };
+    let context = ReviewContext { schema: None, dialect: engine.dialect(), policy: &policy, question: None };
     let query = review(sql, &context).approve()?;
-    let rows = engine.execute(&query, &Limits::default(), &Cancel::new()).await?;
+    let rows = engine.execute(&query, &Limits::default(), &CancelFlag::new()).await?;
     println!("{}", rows.columns.iter().map(|name| field(name)).collect::<Vec<_>>().join(","));
     for row in &rows.rows {
         println!("{}", row.iter().map(cell).collect::<Vec<_>>().join(","));

@@ -1,161 +1,184 @@
-//! Spark and Hive, through the protocol of HiveServer2.
+//! Spark and Hive, over the HiveServer2 protocol.
 //!
-//! One connection is one session and serves one query at a time; a few are kept. All of it blocks, on threads of its own, so
-//! that nothing depends on the runtime that a connection was made in. How writes are kept out stands in `lock.rs`.
+//! A connection is one session and serves one query at a time; idle sessions are pooled. All I/O
+//! blocks, on threads of its own, so that a connection does not depend on the async runtime that
+//! created it. `read_only.rs` prevents writes.
 
 mod address;
 #[cfg(test)]
 mod attacks;
-mod call;
 mod cells;
-mod examine;
-mod fault;
+mod errors;
+#[cfg(test)]
+mod fake_server;
 #[cfg(test)]
 mod fuzz;
-#[cfg(test)]
-mod imitation;
+mod health;
+mod hive_error;
 mod introspect;
-mod line;
-mod lock;
-mod refusal;
+mod read_only;
 mod session;
-mod value;
+mod thrift_client;
+mod thrift_value;
+mod transport;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use querymend_net::{Variables, environment};
+use querymend_net::{EnvLookup, read_env};
 use querymend_sql::{Approved, Dialect, Rows, Schema};
 use tokio::sync::Semaphore;
 
-use self::address::Settings;
-use self::fault::Fault;
-use self::session::Session;
-use crate::stop::Stop;
-use crate::thread::blocking_in_turn;
-use crate::{Answer, Cancel, Check, Engine, Error, Limits};
+use self::address::HiveSettings;
+use self::hive_error::HiveError;
+use self::session::HiveSession;
+use crate::blocking::run_blocking_with_permit;
+use crate::deadline::Deadline;
+use crate::{CancelFlag, Engine, EngineFuture, Error, HealthCheck, Limits};
 
-/// Sessions that may be open at once.
-const SESSIONS: usize = 4;
-/// How long the tables may take to be listed; a large metastore is slow.
-const LISTING: Duration = Duration::from_secs(120);
+/// Maximum number of open sessions.
+const MAX_SESSIONS: usize = 4;
+/// Time limit for listing tables; a large metastore is slow.
+const INTROSPECTION_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A database of Spark or Hive.
-pub struct Hive {
-    shared: Arc<Shared>,
-    turns: Arc<Semaphore>,
+/// Engine for a Spark or Hive database.
+pub struct HiveEngine {
+    pool: Arc<HivePool>,
+    permits: Arc<Semaphore>,
 }
 
-/// What the threads that run queries share.
-struct Shared {
-    settings: Arc<Settings>,
-    idle: Mutex<Vec<Session>>,
+/// State shared by the threads that run queries.
+struct HivePool {
+    settings: Arc<HiveSettings>,
+    idle: Mutex<Vec<HiveSession>>,
 }
 
-impl Hive {
-    /// Reads an address: `spark://USER:PASSWORD@HOST:PORT/DATABASE`, or `hive://` for Hive. The server is not asked anything yet.
+impl HiveEngine {
+    /// Parses an address: `spark://USER:PASSWORD@HOST:PORT/DATABASE`, or `hive://` for Hive. Does
+    /// not connect.
     pub fn open(address: &str) -> Result<Self, Error> {
-        Self::open_with(address, &environment)
+        Self::open_with(address, &read_env)
     }
 
-    fn open_with(address: &str, variables: Variables<'_>) -> Result<Self, Error> {
-        let settings = Arc::new(Settings::read(address, variables)?);
-        let shared = Arc::new(Shared { settings, idle: Mutex::new(Vec::new()) });
-        Ok(Self { shared, turns: Arc::new(Semaphore::new(SESSIONS)) })
+    fn open_with(address: &str, variables: EnvLookup<'_>) -> Result<Self, Error> {
+        let settings = Arc::new(HiveSettings::parse(address, variables)?);
+        let shared = Arc::new(HivePool { settings, idle: Mutex::new(Vec::new()) });
+        Ok(Self { pool: shared, permits: Arc::new(Semaphore::new(MAX_SESSIONS)) })
     }
 
     fn run<T: Send + 'static>(
         &self,
         time: Duration,
-        cancel: &Cancel,
-        work: impl Fn(&mut Session, &Stop) -> Result<T, Fault> + Send + 'static,
-    ) -> Answer<'_, T> {
-        let shared = Arc::clone(&self.shared);
-        let stop = Stop::new(time, cancel.clone());
-        blocking_in_turn(stop, &self.turns, move |stop| shared.with_session(stop, &work))
+        cancel: &CancelFlag,
+        work: impl Fn(&mut HiveSession, &Deadline) -> Result<T, HiveError> + Send + 'static,
+    ) -> EngineFuture<'_, T> {
+        let shared = Arc::clone(&self.pool);
+        let stop = Deadline::new(time, cancel.clone());
+        run_blocking_with_permit(stop, &self.permits, move |stop| shared.with_session(stop, &work))
     }
 }
 
-impl Engine for Hive {
+impl Engine for HiveEngine {
     fn name(&self) -> &str {
-        &self.shared.settings.name
+        &self.pool.settings.name
     }
 
     fn dialect(&self) -> &'static Dialect {
-        self.shared.settings.dialect
+        self.pool.settings.dialect
     }
 
-    fn schema(&self) -> Answer<'_, Schema> {
-        let database = self.shared.settings.database.clone();
-        self.run(LISTING, &Cancel::new(), move |session, stop| introspect::schema(session, &database, stop))
+    fn schema(&self) -> EngineFuture<'_, Schema> {
+        let database = self.pool.settings.database.clone();
+        self.run(INTROSPECTION_TIMEOUT, &CancelFlag::new(), move |session, stop| {
+            introspect::read_schema(session, &database, stop)
+        })
     }
 
-    fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()> {
-        if let Err(error) = Error::unless_same(query.dialect(), self.dialect()) {
+    fn probe<'a>(&'a self, query: &'a Approved) -> EngineFuture<'a, ()> {
+        if let Err(error) = Error::check_dialect(query.dialect(), self.dialect()) {
             return Box::pin(async { Err(error) });
         }
         let sql = query.sql().to_string();
-        self.run(Limits::default().time, &Cancel::new(), move |session, stop| lock::probe(session, &sql, stop))
+        self.run(Limits::default().time, &CancelFlag::new(), move |session, stop| read_only::probe(session, &sql, stop))
     }
 
-    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows> {
-        if let Err(error) = Error::unless_same(query.dialect(), self.dialect()) {
+    fn execute<'a>(
+        &'a self,
+        query: &'a Approved,
+        limits: &'a Limits,
+        cancel: &'a CancelFlag,
+    ) -> EngineFuture<'a, Rows> {
+        if let Err(error) = Error::check_dialect(query.dialect(), self.dialect()) {
             return Box::pin(async { Err(error) });
         }
         let sql = query.sql().to_string();
         let caps = limits.clone();
         self.run(limits.time, cancel, move |session, stop| {
-            lock::execute(session, &sql, &caps, stop).map(|gathered| gathered.taking.done())
+            read_only::execute(session, &sql, &caps, stop).map(|gathered| gathered.collector.into_rows())
         })
     }
 
-    fn test_connection(&self) -> Answer<'_, ()> {
-        self.run(Limits::default().time, &Cancel::new(), |session, stop| session.command("SELECT 1", stop))
+    fn test_connection(&self) -> EngineFuture<'_, ()> {
+        self.run(Limits::default().time, &CancelFlag::new(), |session, stop| session.command("SELECT 1", stop))
     }
 
-    fn examine(&self) -> Answer<'_, Vec<Check>> {
-        let settings = Arc::clone(&self.shared.settings);
-        self.run(LISTING, &Cancel::new(), move |session, stop| examine::checks(session, &settings, stop))
+    fn check_health(&self) -> EngineFuture<'_, Vec<HealthCheck>> {
+        let settings = Arc::clone(&self.pool.settings);
+        self.run(INTROSPECTION_TIMEOUT, &CancelFlag::new(), move |session, stop| {
+            health::health_checks(session, &settings, stop)
+        })
     }
 }
 
-impl Shared {
-    /// Does the work in a session, and keeps that for the next if it is as it was. A session that was kept may be dead without
-    /// knowing it: then the work, which only reads, is done once more in a new one.
-    fn with_session<T>(&self, stop: &Stop, work: impl Fn(&mut Session, &Stop) -> Result<T, Fault>) -> Result<T, Error> {
-        if let Some(reason) = stop.reason() {
+impl HivePool {
+    /// Runs work in a session, and returns the session to the pool if it is still clean.
+    ///
+    /// A pooled session may have been closed by the server. The work, which only reads, is then
+    /// retried in a new session.
+    fn with_session<T>(
+        &self,
+        deadline: &Deadline,
+        work: impl Fn(&mut HiveSession, &Deadline) -> Result<T, HiveError>,
+    ) -> Result<T, Error> {
+        if let Some(reason) = deadline.stop_reason() {
             return Err(reason);
         }
-        if let Some(mut kept) = self.take() {
-            let outcome = work(&mut kept, stop);
+        if let Some(mut idle) = self.take_idle() {
+            let outcome = work(&mut idle, deadline);
             match outcome {
-                // The others that were kept are as old.
-                Err(fault) if fault.is_stale() => self.forget(),
-                outcome => return self.end(kept, outcome, stop),
+                // The other idle sessions are just as old.
+                Err(fault) if fault.is_stale_session() => self.discard_idle(),
+                outcome => return self.return_session(idle, outcome, deadline),
             }
         }
-        let mut session = Session::open(&self.settings, stop).map_err(|fault| self.meaning(fault, stop))?;
-        let outcome = work(&mut session, stop);
-        self.end(session, outcome, stop)
+        let mut session =
+            HiveSession::open(&self.settings, deadline).map_err(|fault| self.to_error(fault, deadline))?;
+        let outcome = work(&mut session, deadline);
+        self.return_session(session, outcome, deadline)
     }
 
-    fn end<T>(&self, session: Session, outcome: Result<T, Fault>, stop: &Stop) -> Result<T, Error> {
+    fn return_session<T>(
+        &self,
+        session: HiveSession,
+        outcome: Result<T, HiveError>,
+        deadline: &Deadline,
+    ) -> Result<T, Error> {
         if session.is_clean() {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(session);
         }
-        outcome.map_err(|fault| self.meaning(fault, stop))
+        outcome.map_err(|fault| self.to_error(fault, deadline))
     }
 
-    fn take(&self) -> Option<Session> {
+    fn take_idle(&self) -> Option<HiveSession> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    fn forget(&self) {
+    fn discard_idle(&self) {
         let dead = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
-        dead.into_iter().for_each(Session::abandon);
+        dead.into_iter().for_each(HiveSession::abandon);
     }
 
-    fn meaning(&self, fault: Fault, stop: &Stop) -> Error {
-        refusal::meaning(fault, &self.settings, stop)
+    fn to_error(&self, fault: HiveError, deadline: &Deadline) -> Error {
+        errors::to_error(fault, &self.settings, deadline)
     }
 }

@@ -1,12 +1,12 @@
-//! Runs approved queries on databases: one trait, one file for each database.
+//! Runs approved queries on databases, with one module per database system.
 //!
-//! An [`Engine`] only takes [`Approved`] queries, and still keeps its own lock: it opens the database for reading only,
-//! and stops a query that takes too long or gives back too much. Its errors are the database's own words; what they
-//! mean is decided by `querymend_sql::classify`.
+//! An [`Engine`] accepts only [`Approved`] queries, and still enforces read-only access by itself:
+//! it opens the database read-only, and limits the run time of a query and the size of its result.
+//! Errors contain the database's own messages, which `querymend_sql::classify` interprets.
 //!
 //! ```
-//! use querymend_engine::{Cancel, Limits, demo, open};
-//! use querymend_sql::{Cell, Context, Policy, review};
+//! use querymend_engine::{CancelFlag, Limits, demo, open};
+//! use querymend_sql::{Cell, ReviewContext, Policy, review};
 //!
 //! # tokio::runtime::Runtime::new()?.block_on(async {
 //! let folder = tempfile::tempdir()?;
@@ -16,109 +16,151 @@
 //! let engine = open(&file.to_string_lossy())?;
 //! let schema = engine.schema().await?;
 //! let policy = Policy::default();
-//! let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
+//! let context = ReviewContext { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
 //! let query = review("SELECT count(*) FROM products WHERE category = 'Electronics'", &context).approve()?;
-//! let rows = engine.execute(&query, &Limits::default(), &Cancel::new()).await?;
+//! let rows = engine.execute(&query, &Limits::default(), &CancelFlag::new()).await?;
 //! assert_eq!(rows.rows, [[Cell::Integer(8)]]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod bytes;
-mod catalogue;
-mod check;
 #[cfg(test)]
-mod corpus;
+mod attack_corpus;
+mod blocking;
+mod deadline;
 pub mod demo;
 mod error;
 pub mod files;
 #[cfg(test)]
 mod fuzz;
+mod health;
 pub mod hive;
+mod introspection_limits;
 mod limits;
 pub mod mysql;
 mod offline;
-mod open;
 pub mod postgres;
+mod registry;
+mod row_collector;
 pub mod sqlite;
-mod stop;
-mod taking;
-mod thread;
 pub mod trino;
 
 use std::pin::Pin;
 
 use querymend_sql::{Approved, Dialect, Rows, Schema};
 
-pub use check::{Check, Standing};
 pub use error::Error;
-pub use limits::{Cancel, Limits};
-pub use offline::Offline;
-pub use open::{KINDS, Kind, open};
+pub use health::{CheckStatus, HealthCheck};
+pub use limits::{CancelFlag, Limits};
+pub use offline::OfflineEngine;
+pub use registry::{EngineDriver, open};
 
-/// The connections that an engine has to its server.
+/// All supported database systems.
+pub static DRIVERS: &[EngineDriver] = &[
+    EngineDriver {
+        schemes: &["sqlite"],
+        url_format: "sqlite:PATH",
+        open: |address| Ok(Box::new(sqlite::SqliteEngine::open(registry::file_path(address)?)?)),
+    },
+    EngineDriver {
+        schemes: &["file"],
+        url_format: "file:PATH",
+        open: |address| Ok(Box::new(files::FileEngine::open(registry::file_path(address)?)?)),
+    },
+    EngineDriver {
+        schemes: &["postgres", "postgresql"],
+        url_format: "postgres://USER@HOST/DATABASE",
+        open: |address| Ok(Box::new(postgres::PostgresEngine::open(address)?)),
+    },
+    EngineDriver {
+        schemes: &["mysql", "mariadb"],
+        url_format: "mysql://USER@HOST/DATABASE",
+        open: |address| Ok(Box::new(mysql::MySqlEngine::open(address)?)),
+    },
+    EngineDriver {
+        schemes: &["trino", "presto"],
+        url_format: "trino://USER@HOST:PORT/CATALOG/SCHEMA (or presto://)",
+        open: |address| Ok(Box::new(trino::TrinoEngine::open(address)?)),
+    },
+    EngineDriver {
+        schemes: &["spark", "hive"],
+        url_format: "spark://USER@HOST:PORT/DATABASE (or hive://)",
+        open: |address| Ok(Box::new(hive::HiveEngine::open(address)?)),
+    },
+];
+
+/// Number of connections that an engine has to its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Connections {
-    /// Those that wait for the next query.
+    /// Connections that are waiting for a query.
     pub idle: usize,
-    /// Those that are used, or are being made.
+    /// Connections that are in use or being established.
     pub busy: usize,
 }
 
-/// Identifies a database and the state of its data, for what is derived from the data and kept.
+/// Identifies a database and the state of its data, for caches of derived data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataVersion {
-    /// The database: the absolute path of its file or folder.
+    /// Identity of the database: the absolute path of its file or folder.
     pub identity: String,
-    /// Changes whenever the data may have changed.
+    /// Version of the data, which changes whenever the data may have changed.
     pub version: String,
 }
 
-/// What an engine gives back in time. A box rather than a generic, so that engines can stand behind `dyn Engine`.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+/// Future returned by an engine. Boxed, so that [`Engine`] is dyn-compatible.
+pub type EngineFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// A database that questions can be put to. Nothing that it does changes the database.
+/// Read-only connection to a database.
 pub trait Engine: Send + Sync {
-    /// What to call it in messages. Never holds a password.
+    /// Returns the display name for messages, which never contains a password.
     fn name(&self) -> &str;
 
-    /// The SQL that it speaks.
+    /// Returns the SQL dialect of the database.
     fn dialect(&self) -> &'static Dialect;
 
-    /// The tables that it holds.
-    fn schema(&self) -> Answer<'_, Schema>;
+    /// Reads the tables of the database.
+    fn schema(&self) -> EngineFuture<'_, Schema>;
 
-    /// Asks the database whether it would run the query, without running it.
-    fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()>;
+    /// Checks whether the database would run the query, without running it.
+    fn probe<'a>(&'a self, query: &'a Approved) -> EngineFuture<'a, ()>;
 
-    /// Runs the query until it is done, a limit is reached or it is cancelled. Dropping the future cancels it too.
-    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows>;
+    /// Runs the query until it completes, reaches a limit or is cancelled. Dropping the future
+    /// cancels it too.
+    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a CancelFlag)
+    -> EngineFuture<'a, Rows>;
 
-    /// Whether the database is there and can be read.
-    fn test_connection(&self) -> Answer<'_, ()>;
+    /// Checks that the database exists and can be read.
+    fn test_connection(&self) -> EngineFuture<'_, ()>;
 
-    /// Returns which data the database holds now, or nothing where it cannot say so without reading all of it.
-    fn data_version(&self) -> Answer<'_, Option<DataVersion>> {
+    /// Returns the current version of the data.
+    ///
+    /// Returns `None` if it cannot be determined without reading all of the data.
+    fn data_version(&self) -> EngineFuture<'_, Option<DataVersion>> {
         Box::pin(async { Ok(None) })
     }
 
-    /// Whether there are only tables and no rows: queries can be checked, and neither probed nor run.
+    /// Returns whether there is only a schema and no data.
+    ///
+    /// Queries can then be checked, but neither probed nor run.
     fn is_offline(&self) -> bool {
         false
     }
 
-    /// The connections that there are just now, for engines that keep some for the next query.
+    /// Returns the current number of connections, or `None` if the engine has no connection pool.
     fn connections(&self) -> Option<Connections> {
         None
     }
 
-    /// Looks the connection over for whoever sets it up: is the database there, do its locks hold against a write that no
-    /// critic has seen, could its user write. Nothing is changed by it, also where a lock does not hold.
-    fn examine(&self) -> Answer<'_, Vec<Check>> {
+    /// Runs health checks, for setting up a connection.
+    ///
+    /// Checks that the database is reachable, that the read-only enforcement rejects an unreviewed
+    /// write, and whether the user has write privileges. Changes nothing, even if the enforcement
+    /// fails.
+    fn check_health(&self) -> EngineFuture<'_, Vec<HealthCheck>> {
         Box::pin(async {
             self.test_connection().await?;
-            Ok(vec![Check::good("connection", format!("{} can be read", self.name()))])
+            Ok(vec![HealthCheck::passed("connection", format!("{} can be read", self.name()))])
         })
     }
 }

@@ -1,18 +1,19 @@
-//! Tables without a database: a schema that queries can be drafted for and checked against, but not run on.
+//! Engine without a database: queries can be drafted and checked against a schema, but not run.
 
 use querymend_sql::{Approved, Dialect, Rows, Schema};
 
-use crate::{Answer, Cancel, Engine, Error, Limits};
+use crate::{CancelFlag, Engine, EngineFuture, Error, Limits};
 
-/// A schema that stands in for a database.
-pub struct Offline {
+/// Schema without a database.
+pub struct OfflineEngine {
     name: String,
     dialect: &'static Dialect,
     schema: Schema,
 }
 
-impl Offline {
-    /// `name` is what messages call it, such as the file that describes the tables.
+impl OfflineEngine {
+    /// Creates an engine. `name` identifies it in messages, such as the file that describes the
+    /// tables.
     pub fn new(name: impl Into<String>, schema: Schema, dialect: &'static Dialect) -> Self {
         Self { name: name.into(), dialect, schema }
     }
@@ -22,7 +23,7 @@ fn no_database() -> Error {
     Error::unavailable("there is no database, only a description of its tables", "name a database with --db")
 }
 
-impl Engine for Offline {
+impl Engine for OfflineEngine {
     fn name(&self) -> &str {
         &self.name
     }
@@ -31,19 +32,19 @@ impl Engine for Offline {
         self.dialect
     }
 
-    fn schema(&self) -> Answer<'_, Schema> {
+    fn schema(&self) -> EngineFuture<'_, Schema> {
         Box::pin(async { Ok(self.schema.clone()) })
     }
 
-    fn probe<'a>(&'a self, _: &'a Approved) -> Answer<'a, ()> {
+    fn probe<'a>(&'a self, _: &'a Approved) -> EngineFuture<'a, ()> {
         Box::pin(async { Err(no_database()) })
     }
 
-    fn execute<'a>(&'a self, _: &'a Approved, _: &'a Limits, _: &'a Cancel) -> Answer<'a, Rows> {
+    fn execute<'a>(&'a self, _: &'a Approved, _: &'a Limits, _: &'a CancelFlag) -> EngineFuture<'a, Rows> {
         Box::pin(async { Err(no_database()) })
     }
 
-    fn test_connection(&self) -> Answer<'_, ()> {
+    fn test_connection(&self) -> EngineFuture<'_, ()> {
         Box::pin(async { Err(no_database()) })
     }
 

@@ -1,96 +1,100 @@
-//! SQLite: a database in one file.
+//! SQLite database files.
 //!
-//! Reading leaves no trace: the file is opened for reading only, nothing is created beside it, and every connection is
-//! locked down before a query sees it (`lock.rs`). Queries run on threads that may block; a small pool keeps
-//! connections warm.
+//! Reading leaves no trace: the file is opened read-only, nothing is created next to it, and every
+//! connection is locked down before a query sees it (`read_only.rs`). Queries run on blocking
+//! threads, with a small pool of connections.
 
 #[cfg(test)]
 pub(crate) mod attacks;
-mod behind;
+mod errors;
 pub(crate) mod file;
+mod heap_limit;
+mod in_memory;
 mod introspect;
-mod local;
-mod lock;
-mod memory;
-mod refusal;
-mod watch;
+mod progress_handler;
+mod read_only;
+mod underlying_tables;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use querymend_net::to_hex;
 use querymend_sql::{Approved, Cell, Dialect, EngineError, Policy, Rows, Schema, dialect};
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection, Statement};
 
-use self::file::{DatabaseFile, State};
-use self::lock::House;
-use crate::bytes::hexadecimal;
-use crate::stop::{Steps, Stop};
-use crate::taking::Taking;
-use crate::thread::blocking;
-use crate::{Answer, Cancel, Check, DataVersion, Engine, Error, Limits};
+use self::file::{DatabaseFile, FileState};
+use self::read_only::ActivePolicy;
+use crate::blocking::run_blocking;
+use crate::deadline::{Deadline, StepCounter};
+use crate::row_collector::RowCollector;
+use crate::{CancelFlag, DataVersion, Engine, EngineFuture, Error, HealthCheck, Limits};
 
-pub use self::local::Local;
+pub use self::in_memory::InMemoryEngine;
 
-/// Connections that are kept for the next query.
-const POOL: usize = 4;
-/// How long a locked file is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// The longest single value, whatever the answer may hold. One instruction of SQLite works on whole values and cannot be
-/// stopped: what it may cost grows with their length, for some functions with its square.
-const LONGEST_VALUE: i32 = 16 << 20;
+/// Maximum number of idle connections.
+const MAX_IDLE_CONNECTIONS: usize = 4;
+/// Time to wait for a locked file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum size of a single value, regardless of the limits on the result.
+///
+/// An instruction of SQLite works on whole values and cannot be interrupted: its cost grows with
+/// their length, for some functions quadratically.
+const MAX_VALUE_BYTES: i32 = 16 << 20;
 
-/// A SQLite file, opened for reading only.
-pub struct Sqlite {
+/// Engine for a SQLite file, which is opened read-only.
+pub struct SqliteEngine {
     name: String,
-    samples: usize,
-    shared: Arc<Shared>,
+    sample_limit: usize,
+    pool: Arc<SqlitePool>,
 }
 
-/// What the threads that run queries share.
-struct Shared {
+/// State shared by the threads that run queries.
+struct SqlitePool {
     file: DatabaseFile,
-    idle: Mutex<Vec<Held>>,
+    idle: Mutex<Vec<PooledSqliteConnection>>,
 }
 
-/// A connection, and how the file looked when it was opened.
-struct Held {
+/// Connection, and the state of the file when it was opened.
+struct PooledSqliteConnection {
     connection: Connection,
-    house: House,
-    state: State,
+    policy: ActivePolicy,
+    file_state: FileState,
 }
 
-impl Sqlite {
-    /// Finds the file. It is not read before the first call that needs it, so that opening never waits for a lock.
+impl SqliteEngine {
+    /// Finds the file. It is read by the first call that needs it, so that opening never waits for
+    /// a lock.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let file = DatabaseFile::find(path)?;
         file.state()?;
         let name = format!("sqlite:{}", path.display());
-        Ok(Self { name, samples: 0, shared: Arc::new(Shared { file, idle: Mutex::new(Vec::new()) }) })
+        Ok(Self { name, sample_limit: 0, pool: Arc::new(SqlitePool { file, idle: Mutex::new(Vec::new()) }) })
     }
 
-    /// Lets [`Engine::schema`] read up to so many different short values of each text column; 0, the default, reads none.
+    /// Makes [`Engine::schema`] read up to `samples` distinct short values of each text column. The
+    /// default is 0.
     #[must_use]
     pub fn introspect_samples(mut self, samples: usize) -> Self {
-        self.samples = samples;
+        self.sample_limit = samples;
         self
     }
 
     fn run<T: Send + 'static>(
         &self,
-        stop: Stop,
+        deadline: Deadline,
         policy: Option<Policy>,
         work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error> + Send + 'static,
-    ) -> Answer<'_, T> {
-        let shared = Arc::clone(&self.shared);
-        blocking(stop, move |stop| shared.with_connection(stop, policy.as_ref(), &work))
+    ) -> EngineFuture<'_, T> {
+        let shared = Arc::clone(&self.pool);
+        run_blocking(deadline, move |stop| shared.with_connection(stop, policy.as_ref(), &work))
     }
 }
 
-impl Engine for Sqlite {
+impl Engine for SqliteEngine {
     fn name(&self) -> &str {
         &self.name
     }
@@ -99,161 +103,173 @@ impl Engine for Sqlite {
         &dialect::SQLITE
     }
 
-    fn schema(&self) -> Answer<'_, Schema> {
-        let samples = self.samples;
-        self.run(usual_stop(), None, move |connection, file| introspect::schema(connection, file, samples))
+    fn schema(&self) -> EngineFuture<'_, Schema> {
+        let samples = self.sample_limit;
+        self.run(default_deadline(), None, move |connection, file| introspect::read_schema(connection, file, samples))
     }
 
-    fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()> {
-        if let Err(error) = Error::unless_same(query.dialect(), self.dialect()) {
+    fn probe<'a>(&'a self, query: &'a Approved) -> EngineFuture<'a, ()> {
+        if let Err(error) = Error::check_dialect(query.dialect(), self.dialect()) {
             return Box::pin(async { Err(error) });
         }
         let sql = query.sql().to_string();
-        self.run(usual_stop(), restricting(query), move |connection, file| prepare(connection, file, &sql).map(|_| ()))
+        self.run(default_deadline(), restrictive_policy(query), move |connection, file| {
+            prepare(connection, file, &sql).map(|_| ())
+        })
     }
 
-    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows> {
-        if let Err(error) = Error::unless_same(query.dialect(), self.dialect()) {
+    fn execute<'a>(
+        &'a self,
+        query: &'a Approved,
+        limits: &'a Limits,
+        cancel: &'a CancelFlag,
+    ) -> EngineFuture<'a, Rows> {
+        if let Err(error) = Error::check_dialect(query.dialect(), self.dialect()) {
             return Box::pin(async { Err(error) });
         }
         let sql = query.sql().to_string();
         let caps = limits.clone();
-        let steps = limits.steps.map(Steps::new);
-        let stop = Stop::new(limits.time, cancel.clone()).with_steps(steps.clone());
-        self.run(stop, restricting(query), move |connection, file| {
+        let steps = limits.steps.map(StepCounter::new);
+        let stop = Deadline::new(limits.time, cancel.clone()).with_steps(steps.clone());
+        self.run(stop, restrictive_policy(query), move |connection, file| {
             execute(connection, file, &sql, &caps, steps.as_ref())
         })
     }
 
-    fn test_connection(&self) -> Answer<'_, ()> {
-        self.run(usual_stop(), None, |connection, file| {
+    fn test_connection(&self) -> EngineFuture<'_, ()> {
+        self.run(default_deadline(), None, |connection, file| {
             let read = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
-            read.map_err(|error| refusal::meaning(error, file))
+            read.map_err(|error| errors::to_error(error, file.display_path()))
         })
     }
 
-    fn data_version(&self) -> Answer<'_, Option<DataVersion>> {
-        Box::pin(async { self.shared.file.data_version() })
+    fn data_version(&self) -> EngineFuture<'_, Option<DataVersion>> {
+        Box::pin(async { self.pool.file.data_version() })
     }
 
-    fn examine(&self) -> Answer<'_, Vec<Check>> {
-        self.run(usual_stop(), None, |connection, file| {
+    fn check_health(&self) -> EngineFuture<'_, Vec<HealthCheck>> {
+        self.run(default_deadline(), None, |connection, file| {
             let read = |sql: &str| execute(connection, file, sql, &Limits::default(), None);
             read("SELECT count(*) FROM sqlite_schema")?;
-            let seen = format!("`{}` can be read with SQLite {}", file.shown(), rusqlite::version());
-            // What a critic would never let through: were it carried out, the file would be written to.
+            let seen = format!("`{}` can be read with SQLite {}", file.display_path(), rusqlite::version());
+            // Query review would never approve this write, which must not reach the file.
             let write = read("CREATE TABLE querymend_tries_the_lock (x)");
             Ok(vec![
-                Check::good("connection", seen),
+                HealthCheck::passed("connection", seen),
                 match write {
-                    Err(Error::Rejected(_)) => Check::good("read-only lock", "a write that was tried is refused"),
-                    other => Check::bad(
-                        "read-only lock",
-                        format!("a write that was tried is not refused as it should be: {other:?}"),
-                        "do not use this; please report it",
+                    Err(Error::Rejected(_)) => HealthCheck::passed("read-only", "a test write is rejected"),
+                    other => HealthCheck::failed(
+                        "read-only",
+                        format!("a test write is not rejected as expected: {other:?}"),
+                        "do not use this build; please report it",
                     ),
                 },
-                Check::good("rights", "the file is only ever opened for reading, whoever may write to it"),
+                HealthCheck::passed("rights", "the file is always opened read-only"),
             ])
         })
     }
 }
 
-/// When work that no limits were given for must end.
-fn usual_stop() -> Stop {
-    Stop::new(Limits::default().time, Cancel::new())
+/// Returns the deadline of work without limits of its own.
+fn default_deadline() -> Deadline {
+    Deadline::new(Limits::default().time, CancelFlag::new())
 }
 
-impl Shared {
-    /// Runs the work on a connection that stops when it is told to, and gives that connection back.
+impl SqlitePool {
+    /// Runs work on a pooled connection that observes the deadline.
     ///
-    /// A file that is read without locks (see [`State`]) is looked at again afterwards: if it was written to in the
-    /// meantime, the answer may be a mixture of old and new, and the work is done again.
+    /// A file that is read without locks (see [`FileState`]) is checked again afterwards: if it was
+    /// written to in the meantime, the result may mix old and new data, and the work is retried.
     fn with_connection<T>(
         &self,
-        stop: &Stop,
+        deadline: &Deadline,
         policy: Option<&Policy>,
         work: impl Fn(&Connection, &DatabaseFile) -> Result<T, Error>,
     ) -> Result<T, Error> {
         for _ in 0..3 {
-            if let Some(error) = stop.reason() {
+            if let Some(error) = deadline.stop_reason() {
                 return Err(error);
             }
-            let mut held = self.take(stop, policy)?;
-            watch::watch(&mut held.connection, stop).map_err(|error| refusal::meaning(error, &self.file))?;
-            let outcome = work(&held.connection, &self.file);
-            if held.state.is_unlocked() && self.file.state().ok().as_ref() != Some(&held.state) {
+            let mut pooled = self.acquire(deadline, policy)?;
+            progress_handler::install(&mut pooled.connection, deadline)
+                .map_err(|error| errors::to_error(error, self.file.display_path()))?;
+            let outcome = work(&pooled.connection, &self.file);
+            if pooled.file_state.is_unlocked() && self.file.state().ok().as_ref() != Some(&pooled.file_state) {
                 continue;
             }
             let usable = !matches!(outcome, Err(Error::Unavailable { .. } | Error::Internal(_)));
-            if usable && watch::forget(&mut held.connection, stop).is_ok() {
-                self.give_back(held);
+            if usable && progress_handler::remove(&mut pooled.connection, deadline).is_ok() {
+                self.release(pooled);
             }
             return outcome;
         }
-        Err(self.file.changing())
+        Err(self.file.concurrent_write_error())
     }
 
-    /// A warm connection to the file as it is now, or a new one. Those to a file that was since replaced are closed. A
-    /// connection serves one policy: full-text tables keep statements for later that were prepared, and so permitted,
-    /// under another.
-    fn take(&self, stop: &Stop, policy: Option<&Policy>) -> Result<Held, Error> {
+    /// Returns an idle connection to the current file, or a new one. Connections to a file that was
+    /// replaced are closed.
+    ///
+    /// A connection serves a single policy, because full-text tables cache statements that were
+    /// prepared, and so authorized, under another.
+    fn acquire(&self, deadline: &Deadline, policy: Option<&Policy>) -> Result<PooledSqliteConnection, Error> {
         let state = self.file.state()?;
-        let patience = PATIENCE.min(stop.time());
+        let busy_timeout = BUSY_TIMEOUT.min(deadline.time_limit());
         let warm = {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            idle.retain(|held| held.state == state);
-            let same = idle.iter().rposition(|held| held.house.is_of(policy));
+            idle.retain(|held| held.file_state == state);
+            let same = idle.iter().rposition(|held| held.policy.is_policy(policy));
             same.map(|place| idle.remove(place))
         };
         let held = match warm {
             Some(held) => held,
             None => {
-                let (connection, house) = self.file.connect(&state, patience)?;
-                house.set(policy.cloned());
-                Held { connection, house, state }
+                let (connection, active_policy) = self.file.connect(&state, busy_timeout)?;
+                active_policy.set(policy.cloned());
+                PooledSqliteConnection { connection, policy: active_policy, file_state: state }
             }
         };
-        held.connection.busy_timeout(patience).map_err(|error| refusal::meaning(error, &self.file))?;
+        held.connection
+            .busy_timeout(busy_timeout)
+            .map_err(|error| errors::to_error(error, self.file.display_path()))?;
         Ok(held)
     }
 
-    fn give_back(&self, held: Held) {
+    fn release(&self, connection: PooledSqliteConnection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < POOL {
-            idle.push(held);
+        if idle.len() < MAX_IDLE_CONNECTIONS {
+            idle.push(connection);
         }
     }
 }
 
-/// The policy of a query, if it keeps tables from being read or functions from being called.
-fn restricting(query: &Approved) -> Option<Policy> {
+/// Returns the policy of a query if it restricts tables or functions.
+fn restrictive_policy(query: &Approved) -> Option<Policy> {
     let policy = query.policy();
     (policy.restricts_tables() || !policy.deny_functions.is_empty()).then(|| policy.clone())
 }
 
-/// Prepares the one statement of the text, and makes sure that it is one and only reads.
+/// Prepares a query. Returns an error unless it is a single read-only statement.
 fn prepare<'c>(connection: &'c Connection, file: &DatabaseFile, sql: &str) -> Result<Statement<'c>, Error> {
-    // SQLite stops reading at a NUL without a word, and would run what stands before it.
+    // SQLite silently stops parsing at a NUL, and would run the part before it.
     if let Some(position) = sql.find('\0') {
-        return Err(refused("SQLITE_ERROR", "the query holds a NUL character", Some(position)));
+        return Err(rejection("SQLITE_ERROR", "the query contains a NUL character", Some(position)));
     }
     let mut statements = Batch::new(connection, sql);
-    let statement = statements.next().map_err(|error| refusal::meaning(error, file))?;
+    let statement = statements.next().map_err(|error| errors::to_error(error, file.display_path()))?;
     let Some(statement) = statement else {
-        return Err(refused("SQLITE_ERROR", "the query is empty", None));
+        return Err(rejection("SQLITE_ERROR", "the query is empty", None));
     };
-    // Whatever follows, even if it does not parse, is a second statement; only blanks and comments are none.
+    // Anything but whitespace and comments is a second statement, even if it does not parse.
     if !matches!(statements.next(), Ok(None)) {
-        return Err(refused("SQLITE_ERROR", "you can only execute one statement at a time", None));
+        return Err(rejection("SQLITE_ERROR", "you can only execute one statement at a time", None));
     }
     if !statement.readonly() {
-        return Err(refused("SQLITE_READONLY", "attempt to write a readonly database", None));
+        return Err(rejection("SQLITE_READONLY", "attempt to write a readonly database", None));
     }
-    // SQLite takes a parameter without a value for NULL, and the answer would be wrong without a word.
+    // SQLite treats an unbound parameter as NULL, which would silently change the result.
     if statement.parameter_count() > 0 {
         let name = statement.parameter_name(1).unwrap_or("?");
-        return Err(refused("SQLITE_ERROR", &format!("no value was given for the parameter {name}"), None));
+        return Err(rejection("SQLITE_ERROR", &format!("no value was given for the parameter {name}"), None));
     }
     Ok(statement)
 }
@@ -263,38 +279,38 @@ fn execute(
     file: &DatabaseFile,
     sql: &str,
     limits: &Limits,
-    steps: Option<&Steps>,
+    steps: Option<&StepCounter>,
 ) -> Result<Rows, Error> {
-    let meaning = |error| refusal::meaning(error, file);
-    memory::allow(limits.memory).map_err(meaning)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE).map_err(meaning)?;
+    let to_error = |error| errors::to_error(error, file.display_path());
+    heap_limit::lower_heap_limit(limits.memory).map_err(to_error)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES).map_err(to_error)?;
 
     let mut statement = prepare(connection, file, sql)?;
     let columns: Vec<String> = statement.column_names().map(str::to_string).collect();
     let width = columns.len();
-    let mut taking = Taking::new(columns, limits);
+    let mut collector = RowCollector::new(columns, limits);
     if let Some(steps) = steps {
-        steps.restart();
+        steps.reset();
     }
     let mut rows = statement.raw_query();
-    while let Some(row) = rows.next().map_err(meaning)? {
+    while let Some(row) = rows.next().map_err(to_error)? {
         let mut cells = Vec::with_capacity(width);
         for i in 0..width {
-            let value = row.get_ref(i).map_err(meaning)?;
-            if !taking.has_room(beside(value)) {
+            let value = row.get_ref(i).map_err(to_error)?;
+            if !collector.reserve(heap_bytes(value)) {
                 break;
             }
-            cells.push(cell(value));
+            cells.push(to_cell(value));
         }
-        if !taking.take(cells) {
+        if !collector.push_reserved(cells) {
             break;
         }
     }
-    Ok(taking.done())
+    Ok(collector.into_rows())
 }
 
-/// The memory that a value takes beside its cell.
-fn beside(value: ValueRef<'_>) -> usize {
+/// Returns the heap memory of a value's cell.
+fn heap_bytes(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 0,
         ValueRef::Text(bytes) => bytes.len(),
@@ -302,17 +318,17 @@ fn beside(value: ValueRef<'_>) -> usize {
     }
 }
 
-fn cell(value: ValueRef<'_>) -> Cell {
+fn to_cell(value: ValueRef<'_>) -> Cell {
     match value {
         ValueRef::Null => Cell::Null,
         ValueRef::Integer(number) => Cell::Integer(number),
         ValueRef::Real(number) => Cell::Number(number),
         ValueRef::Text(bytes) => Cell::Text(String::from_utf8_lossy(bytes).into_owned()),
-        ValueRef::Blob(bytes) => Cell::Binary(hexadecimal(bytes)),
+        ValueRef::Blob(bytes) => Cell::Binary(to_hex(bytes)),
     }
 }
 
-/// A refusal that this engine speaks in SQLite's place.
-fn refused(code: &str, message: &str, position: Option<usize>) -> Error {
+/// Creates a rejection by this engine, in the form of a SQLite error.
+fn rejection(code: &str, message: &str, position: Option<usize>) -> Error {
     Error::Rejected(EngineError { code: code.into(), message: message.into(), hint: None, position })
 }

@@ -1,99 +1,104 @@
-//! Trino and Presto: servers that put queries to many databases at once. Both are spoken to over HTTP, in the same way under
-//! two names.
+//! Trino and Presto: distributed query engines with the same HTTP protocol under two names.
 //!
-//! A statement is sent, and its answer is fetched step by step; a statement that nobody asks for any more ends by itself. There
-//! are no connections to keep: what stands between two statements is in their headers. Nothing is written (`lock.rs`).
+//! A statement is submitted and its result is fetched page by page; the server ends a statement
+//! that is not polled. There are no connections to pool: the state between two statements is in
+//! their headers. `read_only.rs` prevents writes.
 
 #[cfg(test)]
 mod attacks;
 mod cells;
-mod examine;
+mod client;
+mod errors;
 #[cfg(test)]
 mod fuzz;
+mod health;
 mod introspect;
-mod lock;
-mod refusal;
-mod server;
+mod protocol;
+mod read_only;
 mod session;
 mod settings;
-mod wire;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use querymend_net::environment;
+use querymend_net::read_env;
 use querymend_sql::{Approved, Cell, Dialect, Rows, Schema};
 
-use self::cells::{Kind, cell};
-use self::refusal::Sent;
-use self::server::Server;
-use self::session::Session;
-use self::settings::{Family, PRESTO, Settings, TRINO};
-use self::wire::Step;
-use crate::taking::Taking;
-use crate::{Answer, Cancel, Check, Engine, Error, Limits, catalogue};
+use self::cells::{TrinoType, to_cell};
+use self::client::TrinoClient;
+use self::errors::SentQuery;
+use self::protocol::TrinoPage;
+use self::session::TrinoSession;
+use self::settings::{PRESTO, TRINO, TrinoFlavor, TrinoSettings};
+use crate::row_collector::RowCollector;
+use crate::{CancelFlag, Engine, EngineFuture, Error, HealthCheck, Limits, introspection_limits};
 
-/// Put before a query that is only looked at. It has a line of its own, so that columns stay what they are.
-const VALIDATE: &str = "EXPLAIN (TYPE VALIDATE)\n";
-/// A catalog with many tables may take its time to list them.
-const INTROSPECTION: Duration = Duration::from_secs(120);
+/// Prefix for validating a query without running it. It is on its own line, so that error columns
+/// stay the same.
+const VALIDATE_PREFIX: &str = "EXPLAIN (TYPE VALIDATE)\n";
+/// Time limit for listing tables, which may be slow for a large catalog.
+const INTROSPECTION_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A catalog of a Trino or Presto server.
-pub struct Trino {
-    server: Arc<Server>,
+/// Engine for a catalog of a Trino or Presto server.
+pub struct TrinoEngine {
+    client: Arc<TrinoClient>,
 }
 
-impl Trino {
-    /// Reads an address, `trino://USER:PASSWORD@HOST:PORT/CATALOG/SCHEMA` or the same with `presto`. The schema may be left out;
-    /// then all of the catalog's are known, and tables are named with theirs. No server is asked yet.
+impl TrinoEngine {
+    /// Parses an address, `trino://USER:PASSWORD@HOST:PORT/CATALOG/SCHEMA` or `presto://…`.
+    ///
+    /// The schema is optional; without it, all schemas of the catalog are visible and tables are
+    /// qualified by theirs. Does not connect.
     pub fn open(address: &str) -> Result<Self, Error> {
         let presto = address.trim_start().get(..7).is_some_and(|start| start.eq_ignore_ascii_case("presto:"));
-        let family: &'static Family = if presto { &PRESTO } else { &TRINO };
-        let settings = Settings::read(address, family, &environment)?;
-        Ok(Self { server: Arc::new(Server::new(settings)?) })
+        let flavor: &'static TrinoFlavor = if presto { &PRESTO } else { &TRINO };
+        let settings = TrinoSettings::parse(address, flavor, &read_env)?;
+        Ok(Self { client: Arc::new(TrinoClient::new(settings)?) })
     }
 
-    fn may(&self, query: &Approved) -> Result<(), Error> {
-        Error::unless_same(query.dialect(), self.dialect())?;
-        lock::only_queries(query.sql())
+    fn check_query(&self, query: &Approved) -> Result<(), Error> {
+        Error::check_dialect(query.dialect(), self.dialect())?;
+        read_only::check_is_query(query.sql())
     }
 
-    /// Runs a query under the lock.
-    async fn locked(&self, sql: &str, limits: &Limits, cancel: &Cancel) -> Result<Rows, Error> {
-        let mut session = Session::new(&self.server, limits.time, cancel);
-        session.lock().await?;
-        let outcome = read(&mut session, sql, limits).await;
-        session.end().await;
+    /// Runs a query in a read-only transaction.
+    async fn execute_read_only(&self, sql: &str, limits: &Limits, cancel: &CancelFlag) -> Result<Rows, Error> {
+        let mut session = TrinoSession::new(&self.client, limits.time, cancel);
+        session.begin_read_only().await?;
+        let outcome = collect_rows(&mut session, sql, limits).await;
+        session.finish().await;
         outcome
     }
 
-    /// Runs a statement of ours, all of whose rows are needed.
-    async fn ask(&self, sql: &str, time: Duration) -> Result<Vec<Vec<Cell>>, Error> {
-        let limits = Limits { rows: catalogue::MOST, bytes: 1 << 30, time, ..Limits::default() };
-        let cancel = Cancel::new();
-        let rows = read(&mut Session::new(&self.server, time, &cancel), sql, &limits).await?;
-        if rows.truncated { Err(catalogue::too_much(self.name())) } else { Ok(rows.rows) }
+    /// Runs a statement of this engine and returns all its rows.
+    async fn query_all(&self, sql: &str, time: Duration) -> Result<Vec<Vec<Cell>>, Error> {
+        let limits = Limits { rows: introspection_limits::MAX_CATALOG_ROWS, bytes: 1 << 30, time, ..Limits::default() };
+        let cancel = CancelFlag::new();
+        let rows = collect_rows(&mut TrinoSession::new(&self.client, time, &cancel), sql, &limits).await?;
+        if rows.truncated { Err(introspection_limits::catalog_too_large(self.name())) } else { Ok(rows.rows) }
     }
 
     async fn introspect(&self) -> Result<Schema, Error> {
-        let settings = &self.server.settings;
-        let rows = match self.ask(&introspect::query(settings, true), INTROSPECTION).await {
-            Err(Error::Rejected(_)) => self.ask(&introspect::query(settings, false), INTROSPECTION).await,
+        let settings = &self.client.settings;
+        let rows = match self.query_all(&introspect::columns_query(settings, true), INTROSPECTION_TIMEOUT).await {
+            Err(Error::Rejected(_)) => {
+                self.query_all(&introspect::columns_query(settings, false), INTROSPECTION_TIMEOUT).await
+            }
             other => other,
         };
-        introspect::schema(rows.map_err(|error| self.of_the_address(error))?, settings)
+        introspect::build_schema(rows.map_err(|error| self.address_error(error))?, settings)
     }
 
-    /// Whether what the address names is there.
-    async fn look(&self) -> Result<(), Error> {
-        let settings = &self.server.settings;
-        let catalog = introspect::quoted(&settings.catalog);
+    /// Checks that the catalog and the schema in the address exist.
+    async fn check_address(&self) -> Result<(), Error> {
+        let settings = &self.client.settings;
+        let catalog = introspect::quote_identifier(&settings.catalog);
         let schema = settings.schema.as_deref().unwrap_or("information_schema");
-        let literal = introspect::literal(&schema.to_lowercase());
+        let literal = introspect::quote_literal(&schema.to_lowercase());
         let sql =
             format!("SELECT schema_name FROM {catalog}.information_schema.schemata WHERE schema_name = {literal}");
-        let found = self.ask(&sql, Limits::default().time).await.map_err(|error| self.of_the_address(error))?;
+        let found = self.query_all(&sql, Limits::default().time).await.map_err(|error| self.address_error(error))?;
         if found.is_empty() {
             let what =
                 format!("there is no schema `{schema}` in the catalog `{}` of {}", settings.catalog, settings.name);
@@ -102,11 +107,11 @@ impl Trino {
         Ok(())
     }
 
-    /// A refusal of what was asked about the address alone.
-    fn of_the_address(&self, error: Error) -> Error {
+    /// Converts a rejection that is caused by the address.
+    fn address_error(&self, error: Error) -> Error {
         let Error::Rejected(cause) = error else { return error };
         Error::Unavailable {
-            what: format!("{} cannot be read: {}", self.server.settings.name, cause.message),
+            what: format!("{} cannot be read: {}", self.client.settings.name, cause.message),
             hint: "check the catalog and the schema in the address (SHOW CATALOGS lists them), and that the user may read them"
                 .into(),
             transient: false,
@@ -115,68 +120,73 @@ impl Trino {
     }
 }
 
-impl Engine for Trino {
+impl Engine for TrinoEngine {
     fn name(&self) -> &str {
-        &self.server.settings.name
+        &self.client.settings.name
     }
 
     fn dialect(&self) -> &'static Dialect {
-        self.server.settings.family.dialect
+        self.client.settings.flavor.dialect
     }
 
-    fn schema(&self) -> Answer<'_, Schema> {
+    fn schema(&self) -> EngineFuture<'_, Schema> {
         Box::pin(self.introspect())
     }
 
-    fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()> {
+    fn probe<'a>(&'a self, query: &'a Approved) -> EngineFuture<'a, ()> {
         Box::pin(async move {
-            self.may(query)?;
-            let sent = Sent { sql: query.sql(), lines_before: 1 };
-            let cancel = Cancel::new();
-            let mut session = Session::new(&self.server, Limits::default().time, &cancel);
-            session.run(sent, &format!("{VALIDATE}{}", query.sql()), &mut |_| ControlFlow::Continue(())).await
+            self.check_query(query)?;
+            let sent = SentQuery { sql: query.sql(), lines_before: 1 };
+            let cancel = CancelFlag::new();
+            let mut session = TrinoSession::new(&self.client, Limits::default().time, &cancel);
+            session.run(sent, &format!("{VALIDATE_PREFIX}{}", query.sql()), &mut |_| ControlFlow::Continue(())).await
         })
     }
 
-    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows> {
+    fn execute<'a>(
+        &'a self,
+        query: &'a Approved,
+        limits: &'a Limits,
+        cancel: &'a CancelFlag,
+    ) -> EngineFuture<'a, Rows> {
         Box::pin(async move {
-            self.may(query)?;
-            self.locked(query.sql(), limits, cancel).await
+            self.check_query(query)?;
+            self.execute_read_only(query.sql(), limits, cancel).await
         })
     }
 
-    fn test_connection(&self) -> Answer<'_, ()> {
-        Box::pin(self.look())
+    fn test_connection(&self) -> EngineFuture<'_, ()> {
+        Box::pin(self.check_address())
     }
 
-    fn examine(&self) -> Answer<'_, Vec<Check>> {
+    fn check_health(&self) -> EngineFuture<'_, Vec<HealthCheck>> {
         Box::pin(async {
-            self.look().await?;
-            examine::examine(&self.server).await
+            self.check_address().await?;
+            health::check_health(&self.client).await
         })
     }
 }
 
-/// The rows of a statement, as far as the limits go.
-async fn read(session: &mut Session<'_>, sql: &str, limits: &Limits) -> Result<Rows, Error> {
-    let mut taking: Option<Taking> = None;
-    let mut kinds: Vec<Kind> = Vec::new();
-    let mut take = |step: Step| {
+/// Runs a statement and returns its rows within the limits.
+async fn collect_rows(session: &mut TrinoSession<'_>, sql: &str, limits: &Limits) -> Result<Rows, Error> {
+    let mut collector: Option<RowCollector> = None;
+    let mut kinds: Vec<TrinoType> = Vec::new();
+    let mut take = |step: TrinoPage| {
         if let Some(columns) = step.columns
-            && taking.is_none()
+            && collector.is_none()
         {
-            kinds = columns.iter().map(Kind::of).collect();
-            taking = Some(Taking::new(columns.into_iter().map(|column| column.name).collect(), limits));
+            kinds = columns.iter().map(TrinoType::from_column).collect();
+            collector = Some(RowCollector::new(columns.into_iter().map(|column| column.name).collect(), limits));
         }
         for row in step.data.into_iter().flatten() {
-            let plain = std::iter::repeat(&Kind::Plain);
-            let cells = row.into_iter().zip(kinds.iter().chain(plain)).map(|(v, kind)| cell(v, kind)).collect();
-            if !taking.get_or_insert_with(|| Taking::new(Vec::new(), limits)).weigh_and_take(cells) {
+            let plain = std::iter::repeat(&TrinoType::Verbatim);
+            let cells = row.into_iter().zip(kinds.iter().chain(plain)).map(|(v, kind)| to_cell(v, kind)).collect();
+            if !collector.get_or_insert_with(|| RowCollector::new(Vec::new(), limits)).push(cells) {
                 return ControlFlow::Break(());
             }
         }
         ControlFlow::Continue(())
     };
-    session.run(Sent { sql, lines_before: 0 }, sql, &mut take).await?;
-    Ok(taking.map(Taking::done).unwrap_or_default())
+    session.run(SentQuery { sql, lines_before: 0 }, sql, &mut take).await?;
+    Ok(collector.map(RowCollector::into_rows).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What a set came to before: one line for each question, small enough to be kept beside the set.
+//! Baseline of a dataset: one line per question, small enough to be stored with the dataset.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,92 +6,98 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::report::Verdict;
-use crate::{Outcome, Report, Trouble, csv};
+use crate::report::CaseVerdict;
+use crate::text::yes_or_no;
+use crate::{CaseOutcome, EvalError, EvalReport, csv};
 
-const HEAD: [&str; 4] = ["id", "outcome", "right", "error_type"];
+const HEADER: [&str; 4] = ["id", "outcome", "right", "error_type"];
 
-/// What a set came to before.
+/// Earlier results of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Baseline {
-    /// In the order of the set.
-    pub lines: Vec<Line>,
+    /// Entries in dataset order.
+    pub entries: Vec<BaselineEntry>,
 }
 
-/// What one question came to.
+/// Earlier result of one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// Which.
+pub struct BaselineEntry {
+    /// Id of the question.
     pub id: String,
-    /// How it ended; over several runs, the one in the middle.
-    pub outcome: Outcome,
-    /// Whether it was right, in most of the runs.
+    /// Outcome of the question; the median over several runs.
+    pub outcome: CaseOutcome,
+    /// `true` if the answer was right in most runs; `None` if it could not be judged.
     pub right: Option<bool>,
-    /// The family of the first failure; empty if there was none.
+    /// Error type of the first failure; empty if there was none.
     pub error_type: String,
 }
 
-/// How a report differs from a baseline.
+/// Differences between a report and a baseline.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Drift {
-    /// Worse than before: which, and in which way.
+pub struct BaselineDiff {
+    /// Ids of questions with a worse result, each with a description of the change.
     pub regressions: Vec<(String, String)>,
-    /// Better than before.
+    /// Ids of questions with a better result, each with a description of the change.
     pub improvements: Vec<(String, String)>,
-    /// Not in the baseline.
+    /// Ids of questions that are not in the baseline.
     pub added: Vec<String>,
-    /// In the baseline, but not asked this time.
+    /// Ids of questions in the baseline that were not asked.
     pub missing: Vec<String>,
 }
 
 impl Baseline {
-    /// What a report comes to.
-    pub fn of(report: &Report) -> Baseline {
-        let line = |verdict: Verdict| Line {
+    /// Creates a baseline from a report.
+    pub fn from_report(report: &EvalReport) -> Baseline {
+        let line = |verdict: CaseVerdict| BaselineEntry {
             id: verdict.id,
             outcome: verdict.outcome,
             right: verdict.right,
             error_type: verdict.error_type,
         };
-        Baseline { lines: report.verdicts().into_iter().map(line).collect() }
+        Baseline { entries: report.verdicts().into_iter().map(line).collect() }
     }
 
-    /// As a file holds it.
-    pub fn csv(&self) -> String {
-        let lines = self.lines.iter().map(|line| {
-            csv::line([&line.id, line.outcome.name(), crate::report::yes_or_no(line.right), &line.error_type])
-        });
-        std::iter::once(csv::line(HEAD)).chain(lines).collect()
+    /// Serializes the baseline as CSV.
+    pub fn to_csv(&self) -> String {
+        let lines = self
+            .entries
+            .iter()
+            .map(|line| csv::format_row([&line.id, line.outcome.name(), yes_or_no(line.right), &line.error_type]));
+        std::iter::once(csv::format_row(HEADER)).chain(lines).collect()
     }
 
-    /// Writes a file.
+    /// Writes the baseline to a CSV file.
     pub fn write(&self, path: &Path) -> Result<()> {
-        fs::write(path, self.csv()).map_err(|error| {
-            Trouble::error(
+        fs::write(path, self.to_csv()).map_err(|error| {
+            EvalError::anyhow(
                 format!("`{}` cannot be written: {error}", path.display()),
                 "check the folder and its permissions",
             )
         })
     }
 
-    /// Reads a file.
+    /// Reads a baseline from a CSV file.
     pub fn read(path: &Path) -> Result<Baseline> {
         let shown = path.display();
-        let text = fs::read_to_string(path)
-            .map_err(|error| Trouble::error(format!("`{shown}` cannot be read: {error}"), "write a baseline first"))?;
+        let text = fs::read_to_string(path).map_err(|error| {
+            EvalError::anyhow(format!("`{shown}` cannot be read: {error}"), "write a baseline first")
+        })?;
         let wrong = |line: usize, what: String| {
-            Trouble::error(format!("`{shown}`, line {line}: {what}"), format!("its columns are {}", HEAD.join(", ")))
+            EvalError::anyhow(
+                format!("`{shown}`, line {line}: {what}"),
+                format!("its columns are {}", HEADER.join(", ")),
+            )
         };
         let table = csv::read(&text).map_err(|line| wrong(line, "a quote is opened and never closed".into()))?;
-        let Some((head, rows)) = table.split_first().filter(|(head, _)| head.cells == HEAD) else {
-            return Err(wrong(1, "this is not the head of a baseline".into()));
+        let Some((head, rows)) = table.split_first().filter(|(head, _)| head.cells == HEADER) else {
+            return Err(wrong(1, "this is not the header of a baseline".into()));
         };
         let mut lines = Vec::new();
         for row in rows {
             let [id, outcome, right, error_type] = row.cells.as_slice() else {
                 return Err(wrong(row.line, format!("{} cells instead of {}", row.cells.len(), head.cells.len())));
             };
-            let known = [Outcome::FirstAttempt, Outcome::Corrected, Outcome::Failed];
+            let known = [CaseOutcome::FirstAttempt, CaseOutcome::Corrected, CaseOutcome::Failed];
             let Some(outcome) = known.into_iter().find(|known| known.name() == outcome) else {
                 return Err(wrong(row.line, format!("field `outcome` is `{outcome}`")));
             };
@@ -101,25 +107,27 @@ impl Baseline {
                 "" => None,
                 other => return Err(wrong(row.line, format!("field `right` is `{other}`, not yes, no or empty"))),
             };
-            lines.push(Line { id: id.clone(), outcome, right, error_type: error_type.clone() });
+            lines.push(BaselineEntry { id: id.clone(), outcome, right, error_type: error_type.clone() });
         }
-        Ok(Baseline { lines })
+        Ok(Baseline { entries: lines })
     }
 
-    /// What has changed since.
-    pub fn against(&self, report: &Report) -> Drift {
-        let now = Baseline::of(report);
-        let mut before: BTreeMap<&str, &Line> = self.lines.iter().map(|line| (line.id.as_str(), line)).collect();
-        let mut drift = Drift::default();
-        for line in &now.lines {
-            let Some(was) = before.remove(line.id.as_str()) else {
+    /// Compares a report with the baseline.
+    pub fn diff(&self, report: &EvalReport) -> BaselineDiff {
+        let now = Baseline::from_report(report);
+        let mut before: BTreeMap<&str, &BaselineEntry> =
+            self.entries.iter().map(|line| (line.id.as_str(), line)).collect();
+        let mut drift = BaselineDiff::default();
+        for line in &now.entries {
+            let Some(previous) = before.remove(line.id.as_str()) else {
                 drift.added.push(line.id.clone());
                 continue;
             };
-            // A right answer weighs more than any answer, and any answer more than a first attempt.
+            // A right answer ranks above any answer, and a first-attempt success above a
+            // correction.
             let (rank_was, rank_is) =
-                ((was.right == Some(true), was.outcome), (line.right == Some(true), line.outcome));
-            let words = || format!("{} → {}", in_words(was), in_words(line));
+                ((previous.right == Some(true), previous.outcome), (line.right == Some(true), line.outcome));
+            let words = || format!("{} → {}", describe_entry(previous), describe_entry(line));
             match rank_is.cmp(&rank_was) {
                 std::cmp::Ordering::Less => drift.regressions.push((line.id.clone(), words())),
                 std::cmp::Ordering::Greater => drift.improvements.push((line.id.clone(), words())),
@@ -127,12 +135,12 @@ impl Baseline {
             }
         }
         drift.missing =
-            self.lines.iter().filter(|l| before.contains_key(l.id.as_str())).map(|l| l.id.clone()).collect();
+            self.entries.iter().filter(|l| before.contains_key(l.id.as_str())).map(|l| l.id.clone()).collect();
         drift
     }
 }
 
-fn in_words(line: &Line) -> String {
+fn describe_entry(line: &BaselineEntry) -> String {
     let right = match line.right {
         Some(true) => ", right",
         Some(false) => ", not right",

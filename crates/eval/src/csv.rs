@@ -1,18 +1,18 @@
-//! Tables with commas: reading them with the lines their records begin on, and writing them.
+//! CSV reader that tracks line numbers, and CSV writer.
 
-/// One record and the line that it begins on, from 1.
+/// CSV record with its line number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// The line.
+pub struct CsvRecord {
+    /// 1-based number of the line on which the record starts.
     pub line: usize,
-    /// The cells.
+    /// Unquoted cells.
     pub cells: Vec<String>,
 }
 
-/// Reads a table. Cells may be quoted, and quoted cells may hold commas, quotes written twice and line ends.
+/// Parses CSV. Quoted cells may contain commas, doubled quotes and line breaks.
 ///
-/// The error is the line where a quote was opened and never closed.
-pub fn read(text: &str) -> Result<Vec<Entry>, usize> {
+/// The error is the line number of an unclosed quote.
+pub fn read(text: &str) -> Result<Vec<CsvRecord>, usize> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut entries = Vec::new();
     let mut cells: Vec<String> = Vec::new();
@@ -31,7 +31,7 @@ pub fn read(text: &str) -> Result<Vec<Entry>, usize> {
             (',', None) => cells.push(std::mem::take(&mut cell)),
             ('\r', None) if letters.peek() == Some(&'\n') => {}
             ('\n', None) => {
-                finish(&mut entries, &mut cells, &mut cell, began);
+                end_record(&mut entries, &mut cells, &mut cell, began);
                 line += 1;
                 began = line;
             }
@@ -44,26 +44,26 @@ pub fn read(text: &str) -> Result<Vec<Entry>, usize> {
     if let Some(line) = quoted_since {
         return Err(line);
     }
-    finish(&mut entries, &mut cells, &mut cell, began);
+    end_record(&mut entries, &mut cells, &mut cell, began);
     Ok(entries)
 }
 
-/// Empty lines are no records.
-fn finish(entries: &mut Vec<Entry>, cells: &mut Vec<String>, cell: &mut String, line: usize) {
+/// Ends a record. Blank lines are not records.
+fn end_record(entries: &mut Vec<CsvRecord>, cells: &mut Vec<String>, cell: &mut String, line: usize) {
     if cells.is_empty() && cell.is_empty() {
         return;
     }
     cells.push(std::mem::take(cell));
-    entries.push(Entry { line, cells: std::mem::take(cells) });
+    entries.push(CsvRecord { line, cells: std::mem::take(cells) });
 }
 
-/// One line of a table, with its line end.
-pub fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
-    let quoted: Vec<String> = cells.into_iter().map(cell).collect();
+/// Formats a CSV row, including the line break.
+pub fn format_row<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = cells.into_iter().map(format_cell).collect();
     quoted.join(",") + "\n"
 }
 
-fn cell(text: &str) -> String {
+fn format_cell(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_string() }
 }
 
@@ -72,16 +72,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn csv_round_trips() {
         let cells = ["plain", "a,b", "say \"hi\"", "two\nlines", "", "ünï"];
-        let text = line(["h1", "h2", "h3", "h4", "h5", "h6"]) + &line(cells) + &line(cells);
+        let text = format_row(["h1", "h2", "h3", "h4", "h5", "h6"]) + &format_row(cells) + &format_row(cells);
         let read = read(&text).unwrap();
         assert_eq!(read.iter().map(|e| e.line).collect::<Vec<_>>(), [1, 2, 4]);
         assert_eq!(read[2].cells, cells);
     }
 
     #[test]
-    fn odd_files_are_read_too() {
+    fn reads_unusual_files() {
         let rows = |text: &str| read(text).map(|all| all.into_iter().map(|e| e.cells).collect::<Vec<_>>());
         assert_eq!(rows(""), Ok(vec![]));
         assert_eq!(

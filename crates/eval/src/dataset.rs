@@ -1,14 +1,14 @@
-//! Questions with the queries that answer them, read from files of several makers.
+//! Datasets: questions with gold queries, in several formats.
 //!
-//! What a file is, its content says, not its name. A file that cannot be understood is an error that names the line and the
-//! field; a question that cannot be asked (its database is not there, its id was there before) is put aside with the reason,
-//! and the others go on.
+//! The format of a file is detected from its content, not its name. A file that cannot be parsed is
+//! an error that names the line and the field. A question that cannot be asked (missing database,
+//! duplicate id) is skipped with the reason, and the others are loaded.
 
 mod bird;
 mod defog;
-mod find;
 mod json;
-mod own;
+mod locate;
+mod native;
 mod spider;
 
 use std::collections::HashSet;
@@ -19,123 +19,96 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::{Outcome, Trouble};
+use crate::EvalError;
+pub use crate::eval_case::{EvalCase, Expectation};
 
-/// One question.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Case {
-    /// By which it is found again; no other question of the set has it.
-    pub id: String,
-    /// The question.
-    pub question: String,
-    /// What one has to know beside the schema.
-    pub evidence: Option<String>,
-    /// The path or address of the database: it can be opened as it stands.
-    pub database: String,
-    /// The queries that answer it; each of them is right. Without any, only whether it is answered can be said.
-    pub gold: Vec<String>,
-    /// The groups that it belongs to.
-    pub tags: Vec<String>,
-    /// How it is expected to end.
-    pub expect: Option<Expect>,
-}
-
-/// How a question is expected to end.
+/// Question that cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Expect {
-    /// At once, after a correction, or not at all.
-    pub outcome: Outcome,
-    /// The family of the first failure.
-    pub error_type: Option<String>,
-}
-
-/// A question that cannot be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipped {
-    /// Which.
+pub struct SkippedCase {
+    /// Id of the question.
     pub id: String,
-    /// Why.
+    /// Reason for skipping the question.
     pub reason: String,
 }
 
-/// Whose form a file has.
+/// File format of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
-    /// Ours: YAML or JSON with `cases`.
+pub enum DatasetFormat {
+    /// Native format: YAML or JSON with `cases`.
     Own,
-    /// A JSON list with `db_id`, `question` and `query`.
+    /// JSON list with `db_id`, `question` and `query`.
     Spider,
-    /// A JSON list with `db_id`, `question`, `evidence` and `SQL`.
+    /// JSON list with `db_id`, `question`, `evidence` and `SQL`.
     Bird,
     /// CSV with `db_name`, `question` and `query`.
     Defog,
 }
 
-/// How a dataset is read.
+/// Options for loading a dataset.
 #[derive(Debug, Clone, Default)]
-pub struct Load {
-    /// The database of every question, instead of the one that it names.
+pub struct LoadOptions {
+    /// Database for all questions, instead of the one that each names.
     pub database: Option<String>,
-    /// The folder that databases are looked for in, before the folders around the file.
+    /// Folder to search for databases, instead of the folders around the file.
     pub root: Option<PathBuf>,
 }
 
-/// Questions that can be asked, and those that cannot.
+/// Dataset, with the questions that can and cannot be asked.
 #[derive(Debug)]
 pub struct Dataset {
-    /// What to call it.
+    /// Name of the dataset.
     pub name: String,
-    /// Whose form it has.
-    pub format: Format,
-    /// The questions, in the order of the file.
-    pub cases: Vec<Case>,
-    /// Those that cannot be asked.
-    pub skipped: Vec<Skipped>,
-    /// Holds the demo database for as long as someone may ask it.
+    /// File format of the dataset.
+    pub format: DatasetFormat,
+    /// Questions in file order.
+    pub cases: Vec<EvalCase>,
+    /// Questions that cannot be asked.
+    pub skipped: Vec<SkippedCase>,
+    /// Keeps the demo database alive while it may be queried.
     _demo: Option<TempDir>,
 }
 
-/// A question as a file holds it, before its database is looked for.
+/// Question as read from a file, before its database is located.
 #[derive(Debug)]
-struct Entry {
+struct RawCase {
     id: String,
     question: String,
     evidence: Option<String>,
-    database: Place,
+    database: DatabaseRef,
     gold: Vec<String>,
     tags: Vec<String>,
-    expect: Option<Expect>,
+    expect: Option<Expectation>,
 }
 
-/// Where a file says that a database is.
+/// Location of a database as given in a file.
 #[derive(Debug, Clone)]
-enum Place {
-    /// The demo shop, written afresh.
+enum DatabaseRef {
+    /// Demo shop, created when it is needed.
     Demo,
-    /// A path that starts from the folder of the file, or an address.
-    At(String),
-    /// A name, to be looked for in the folders that such sets use.
+    /// URL, or a path relative to the folder of the file.
+    Address(String),
+    /// Name to search for in the database folders of the dataset.
     Named(String),
-    /// Nowhere: the reason.
-    Nowhere(String),
+    /// No usable database, with the reason.
+    Missing(String),
 }
 
-/// What one file holds.
-struct Contents {
+/// Contents of one file.
+struct DatasetContents {
     name: Option<String>,
-    format: Format,
-    entries: Vec<Entry>,
+    format: DatasetFormat,
+    entries: Vec<RawCase>,
 }
 
 impl Dataset {
-    /// Reads a file, or the files of a folder.
-    pub fn load(path: &Path, load: &Load) -> Result<Dataset> {
-        let files = if path.is_dir() { find::files_in(path)? } else { vec![path.to_path_buf()] };
+    /// Loads a file, or all files of a folder.
+    pub fn load(path: &Path, load: &LoadOptions) -> Result<Dataset> {
+        let files = if path.is_dir() { locate::dataset_files(path)? } else { vec![path.to_path_buf()] };
         let several = files.len() > 1;
         let mut set = Dataset {
-            name: find::stem(path),
-            format: Format::Own,
+            name: locate::file_stem(path),
+            format: DatasetFormat::Own,
             cases: Vec::new(),
             skipped: Vec::new(),
             _demo: None,
@@ -149,15 +122,16 @@ impl Dataset {
             }
             let folder = file.parent().unwrap_or(Path::new("")).to_path_buf();
             for mut entry in contents.entries {
-                // Ids of our own files are names that people gave; the others are numbers that start anew in each file.
-                if several && contents.format != Format::Own {
-                    entry.id = format!("{}-{}", find::stem(file), entry.id);
+                // Native ids are chosen by people; ids of other formats are numbers that restart in
+                // each file.
+                if several && contents.format != DatasetFormat::Own {
+                    entry.id = format!("{}-{}", locate::file_stem(file), entry.id);
                 }
                 set.add(entry, &folder, load, &mut seen)?;
             }
         }
         if set.cases.is_empty() && set.skipped.is_empty() {
-            bail!(Trouble {
+            bail!(EvalError {
                 what: format!("`{}` holds no questions", path.display()),
                 hint: "a set has at least one entry under `cases`, or one row".into(),
             });
@@ -165,36 +139,38 @@ impl Dataset {
         Ok(set)
     }
 
-    fn add(&mut self, entry: Entry, folder: &Path, load: &Load, seen: &mut HashSet<String>) -> Result<()> {
+    fn add(&mut self, entry: RawCase, folder: &Path, load: &LoadOptions, seen: &mut HashSet<String>) -> Result<()> {
         let reason = if seen.insert(entry.id.clone()) {
             match self.address(&entry.database, folder, load)? {
                 Ok(database) => {
-                    let Entry { id, question, evidence, gold, tags, expect, .. } = entry;
-                    self.cases.push(Case { id, question, evidence, database, gold, tags, expect });
+                    let RawCase { id, question, evidence, gold, tags, expect, .. } = entry;
+                    self.cases.push(EvalCase { id, question, evidence, database, gold, tags, expect });
                     return Ok(());
                 }
                 Err(reason) => reason,
             }
         } else {
-            "a question with this id was there before".to_string()
+            "the id of this question is not unique".to_string()
         };
-        self.skipped.push(Skipped { id: entry.id, reason });
+        self.skipped.push(SkippedCase { id: entry.id, reason });
         Ok(())
     }
 
-    /// The address of a database, or why there is none.
-    fn address(&mut self, place: &Place, folder: &Path, load: &Load) -> Result<Result<String, String>> {
-        Ok(match (&load.database, place) {
-            (_, Place::Nowhere(reason)) => Err(reason.clone()),
+    /// Resolves the address of a database. The inner error is the reason for skipping the question.
+    fn address(&mut self, database: &DatabaseRef, folder: &Path, load: &LoadOptions) -> Result<Result<String, String>> {
+        Ok(match (&load.database, database) {
+            (_, DatabaseRef::Missing(reason)) => Err(reason.clone()),
             (Some(address), _) if address == "demo" => Ok(self.demo()?),
-            (Some(address), _) => find::at(address, Path::new("")),
-            (None, Place::Demo) => Ok(self.demo()?),
-            (None, Place::At(address)) => find::at(address, load.root.as_deref().unwrap_or(folder)),
-            (None, Place::Named(name)) => find::named(name, load.root.as_deref(), folder),
+            (Some(address), _) => locate::resolve_address(address, Path::new("")),
+            (None, DatabaseRef::Demo) => Ok(self.demo()?),
+            (None, DatabaseRef::Address(address)) => {
+                locate::resolve_address(address, load.root.as_deref().unwrap_or(folder))
+            }
+            (None, DatabaseRef::Named(name)) => locate::find_by_name(name, load.root.as_deref(), folder),
         })
     }
 
-    /// The demo shop, written when it is first needed.
+    /// Returns the path of the demo shop, created on first use.
     fn demo(&mut self) -> Result<String> {
         let folder = match self._demo.take() {
             Some(folder) => folder,
@@ -209,14 +185,15 @@ impl Dataset {
         Ok(file)
     }
 
-    /// At most so many questions, spread over the whole set: the first ones are often all about one database.
-    pub fn sample(&self, limit: Option<usize>) -> Vec<&Case> {
+    /// Returns at most `limit` questions, evenly spaced over the dataset, since the first ones are
+    /// often all about one database.
+    pub fn sample(&self, limit: Option<usize>) -> Vec<&EvalCase> {
         let all = self.cases.len();
         let take = limit.unwrap_or(all).min(all);
         (0..take).map(|i| &self.cases[i * all / take]).collect()
     }
 
-    /// A number that changes when a question or its gold does (FNV-1a).
+    /// Returns an FNV-1a hash of all questions and gold queries.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         let mut add = |text: &str| {
@@ -234,26 +211,26 @@ impl Dataset {
     }
 }
 
-/// Reads one file and finds out whose form it has.
-fn read(path: &Path) -> Result<Contents> {
+/// Reads a file and detects its format.
+fn read(path: &Path) -> Result<DatasetContents> {
     let shown = path.display();
     let bytes = fs::read(path).map_err(|error| {
-        Trouble::error(format!("`{shown}` cannot be read: {error}"), "check the path of the dataset")
+        EvalError::anyhow(format!("`{shown}` cannot be read: {error}"), "check the path of the dataset")
     })?;
     let Ok(text) = String::from_utf8(bytes) else {
-        return Err(Trouble::error(format!("`{shown}` is not UTF-8 text"), "a dataset is YAML, JSON or CSV"));
+        return Err(EvalError::anyhow(format!("`{shown}` is not UTF-8 text"), "a dataset is YAML, JSON or CSV"));
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     match text.trim_start().chars().next() {
         Some('[') => {
-            let records = json::records(path, text)?;
-            if records.first().is_some_and(|first| first.has("SQL")) {
+            let records = json::parse_records(path, text)?;
+            if records.first().is_some_and(|first| first.has_field("SQL")) {
                 bird::read(&records)
             } else {
                 spider::read(&records)
             }
         }
         _ if defog::is_header(text.lines().next().unwrap_or_default()) => defog::read(path, text),
-        _ => own::read(path, text),
+        _ => native::read(path, text),
     }
 }

@@ -1,117 +1,120 @@
-//! The figures: first attempts apart from corrections, so that a weak generator cannot hide behind a good loop, and right
-//! answers apart from both.
+//! Metrics of an evaluation. First attempts are separate from corrections, so that a good
+//! correction loop cannot hide a weak generator, and right answers are separate from both.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::record::{Outcome, Record};
-use crate::report::percent;
+use crate::outcome::CaseOutcome;
+use crate::record::CaseRecord;
+use crate::text::percent;
 
-/// What a set of questions comes to.
+/// Metrics of a set of questions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Metrics {
-    /// Questions asked.
+pub struct EvalMetrics {
+    /// Number of questions asked.
     pub total: usize,
-    /// Answered by the first draft as the model wrote it.
+    /// Number of questions answered by the first draft as the model wrote it.
     pub first_attempt_success: usize,
-    /// Answered after a correction, by rules or by the model.
+    /// Number of questions answered after a correction, by rules or by the model.
     pub corrected_success: usize,
-    /// Not answered.
+    /// Number of questions not answered.
     pub final_failures: usize,
-    /// Drafts in all.
+    /// Total number of drafts.
     pub attempts: usize,
-    /// `first_attempt_success / total`: how good the generator is by itself.
+    /// `first_attempt_success / total`, from 0 to 1: accuracy of the generator alone.
     pub first_attempt_rate: f64,
-    /// `corrected_success / (total - first_attempt_success)`: how much correction helps. Absent where nothing had to be corrected.
+    /// `corrected_success / (total - first_attempt_success)`, from 0 to 1: benefit of correction.
+    /// Null if nothing had to be corrected.
     pub correction_effectiveness: Option<f64>,
-    /// `(first_attempt_success + corrected_success) / total`.
+    /// `(first_attempt_success + corrected_success) / total`, from 0 to 1.
     pub overall_success_rate: f64,
     /// `attempts / total`.
     pub avg_attempts: f64,
-    /// By the family of the first failure.
-    pub by_error_type: BTreeMap<String, ByType>,
-    /// Questions whose answer could be held against a gold query.
+    /// Metrics by error type of the first failure.
+    pub by_error_type: BTreeMap<String, ErrorTypeMetrics>,
+    /// Number of questions whose answer could be compared with a gold query.
     pub judged: usize,
-    /// The first draft, as written, gave the right rows.
+    /// Number of questions whose first draft, as written, returned the right rows.
     pub right_first: usize,
-    /// The answer did.
+    /// Number of questions whose final answer returned the right rows.
     pub right: usize,
-    /// The first draft did not, the answer did.
+    /// Number of questions whose first draft was wrong and whose final answer was right.
     pub made_right: usize,
-    /// The first draft did, the answer did not: a false correction.
+    /// Number of questions whose first draft was right and whose final answer was wrong: false
+    /// corrections.
     pub made_wrong: usize,
-    /// `right_first / judged`.
+    /// `right_first / judged`, from 0 to 1.
     pub right_first_rate: f64,
-    /// `right / judged`.
+    /// `right / judged`, from 0 to 1.
     pub right_rate: f64,
-    /// Answered from plain rows.
+    /// Number of questions answered by the plain-rows fallback.
     pub fallbacks: usize,
-    /// Could not even be asked.
+    /// Number of questions that could not be asked.
     pub troubles: usize,
-    /// Calls of a model.
+    /// Number of model calls.
     pub llm_calls: u64,
-    /// Tokens that models read.
+    /// Number of tokens in prompts.
     pub input_tokens: u64,
-    /// Tokens that models wrote.
+    /// Number of generated tokens.
     pub output_tokens: u64,
-    /// What that cost, where the price is known.
+    /// Cost in US dollars; null if no price is known.
     pub usd: Option<f64>,
-    /// From question to answer, all together.
+    /// Total time from question to answer, in seconds.
     pub seconds: f64,
 }
 
-/// What became of one family of failures.
+/// Metrics of one error type.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct ByType {
-    /// How often the first draft failed so.
+pub struct ErrorTypeMetrics {
+    /// Number of questions whose first draft failed with this error type.
     pub count: usize,
-    /// How often it was answered in the end.
+    /// Number of these questions that were answered after a correction.
     pub corrected: usize,
-    /// Drafts that these questions took: what a family of failures may cost before it is given up.
+    /// Number of drafts for these questions: the cost of this error type.
     pub attempts: usize,
-    /// `corrected / count`.
+    /// `corrected / count`, from 0 to 1.
     pub rate: f64,
 }
 
-/// A share of a whole; of nothing, none.
-fn share(part: usize, whole: usize) -> f64 {
+/// Returns `part / whole`, or 0 if `whole` is 0.
+fn ratio(part: usize, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-impl Metrics {
-    /// Adds everything up.
-    pub fn of<'r>(records: impl IntoIterator<Item = &'r Record>) -> Metrics {
-        let mut m = Metrics::default();
+impl EvalMetrics {
+    /// Aggregates records into metrics.
+    pub fn from_records<'r>(records: impl IntoIterator<Item = &'r CaseRecord>) -> EvalMetrics {
+        let mut m = EvalMetrics::default();
         for record in records {
             m.add(record);
         }
-        m.first_attempt_rate = share(m.first_attempt_success, m.total);
+        m.first_attempt_rate = ratio(m.first_attempt_success, m.total);
         let failed_at_first = m.total - m.first_attempt_success;
-        m.correction_effectiveness = (failed_at_first > 0).then(|| share(m.corrected_success, failed_at_first));
-        m.overall_success_rate = share(m.first_attempt_success + m.corrected_success, m.total);
-        m.avg_attempts = share(m.attempts, m.total);
-        m.right_first_rate = share(m.right_first, m.judged);
-        m.right_rate = share(m.right, m.judged);
+        m.correction_effectiveness = (failed_at_first > 0).then(|| ratio(m.corrected_success, failed_at_first));
+        m.overall_success_rate = ratio(m.first_attempt_success + m.corrected_success, m.total);
+        m.avg_attempts = ratio(m.attempts, m.total);
+        m.right_first_rate = ratio(m.right_first, m.judged);
+        m.right_rate = ratio(m.right, m.judged);
         for family in m.by_error_type.values_mut() {
-            family.rate = share(family.corrected, family.count);
+            family.rate = ratio(family.corrected, family.count);
         }
         m
     }
 
-    fn add(&mut self, record: &Record) {
+    fn add(&mut self, record: &CaseRecord) {
         self.total += 1;
         self.attempts += record.drafts.len();
         match record.outcome {
-            Outcome::FirstAttempt => self.first_attempt_success += 1,
-            Outcome::Corrected => self.corrected_success += 1,
-            Outcome::Failed => self.final_failures += 1,
+            CaseOutcome::FirstAttempt => self.first_attempt_success += 1,
+            CaseOutcome::Corrected => self.corrected_success += 1,
+            CaseOutcome::Failed => self.final_failures += 1,
         }
         if let Some(error_type) = &record.error_type {
             let family = self.by_error_type.entry(error_type.clone()).or_default();
             family.count += 1;
             family.attempts += record.drafts.len();
-            family.corrected += usize::from(record.outcome == Outcome::Corrected);
+            family.corrected += usize::from(record.outcome == CaseOutcome::Corrected);
         }
         if let (Some(first), Some(last)) = (record.right_first, record.right) {
             self.judged += 1;
@@ -132,19 +135,19 @@ impl Metrics {
         self.seconds += record.seconds;
     }
 
-    /// Seconds for one question.
-    pub fn seconds_each(&self) -> f64 {
+    /// Returns the mean time per question, in seconds.
+    pub fn mean_seconds(&self) -> f64 {
         if self.total == 0 { 0.0 } else { self.seconds / self.total as f64 }
     }
 
-    /// The three targets and how they were met.
-    pub fn targets(&self) -> [Target; 3] {
+    /// Returns the three targets and whether each is met.
+    pub fn targets(&self) -> [MetricTarget; 3] {
         let asked = self.total > 0;
-        let target = |name, above, value: Option<f64>| Target {
+        let target = |name, above, value: Option<f64>| MetricTarget {
             name,
             above,
             value,
-            // Where nothing had to be corrected, correction did not fall short.
+            // If nothing had to be corrected, the target counts as met.
             met: value.map_or(asked, |value| asked && value > above),
             by: value.map(|value| value - above),
         };
@@ -156,24 +159,24 @@ impl Metrics {
     }
 }
 
-/// Something to be reached.
+/// Target for a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Target {
-    /// Which rate.
+pub struct MetricTarget {
+    /// Name of the rate.
     pub name: &'static str,
-    /// What it must be more than.
+    /// Threshold that the rate must exceed.
     pub above: f64,
-    /// What it is; absent where nothing had to be corrected.
+    /// Measured rate; null if nothing had to be corrected.
     pub value: Option<f64>,
-    /// Whether it is more.
+    /// `true` if the rate exceeds the threshold.
     pub met: bool,
-    /// By how much; less than nothing if it is missed.
+    /// Margin above the threshold; negative if the target is missed, null if there is no rate.
     pub by: Option<f64>,
 }
 
-impl Target {
-    /// The target for people: what the rate must be more than, what it is, and whether that is enough.
-    pub fn told(&self) -> [String; 3] {
+impl MetricTarget {
+    /// Formats the target for people: threshold, measured rate and verdict.
+    pub fn describe(&self) -> [String; 3] {
         let verdict = match (self.met, self.by) {
             (true, Some(by)) => format!("met by {:.1} points", by * 100.0),
             (false, Some(by)) => format!("missed by {:.1} points", by.abs() * 100.0),
@@ -184,20 +187,20 @@ impl Target {
     }
 }
 
-/// How far several runs lie apart.
+/// Spread of a metric over several runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// Their mean.
+    /// Mean over the runs.
     pub mean: f64,
-    /// The standard deviation between them (of a sample: one run has none).
+    /// Sample standard deviation; 0 for a single run.
     pub deviation: f64,
-    /// The lowest.
+    /// Minimum over the runs.
     pub min: f64,
-    /// The highest.
+    /// Maximum over the runs.
     pub max: f64,
 }
 
-/// Mean and spread of some values; none of nothing.
+/// Returns the spread of some values; `None` if there are none.
 pub fn spread(values: &[f64]) -> Option<Spread> {
     let (first, rest) = values.split_first()?;
     let count = values.len() as f64;
@@ -213,14 +216,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_told_without_signs() {
+    fn describes_targets_without_negative_numbers() {
         let told = |met, value: Option<f64>| {
-            Target { name: "rate", above: 0.60, value, met, by: value.map(|value| value - 0.60) }.told().join(" | ")
+            MetricTarget { name: "rate", above: 0.60, value, met, by: value.map(|value| value - 0.60) }
+                .describe()
+                .join(" | ")
         };
         for (met, value, text) in [
             (true, Some(0.75), "60.0% | 75.0% | met by 15.0 points"),
             (false, Some(0.30), "60.0% | 30.0% | missed by 30.0 points"),
-            // Exactly at the mark is not above it.
+            // A rate equal to the threshold does not exceed it.
             (false, Some(0.60), "60.0% | 60.0% | missed by 0.0 points"),
             (true, None, "60.0% | nothing to correct | met"),
             (false, None, "60.0% | nothing to correct | missed: nothing was asked"),

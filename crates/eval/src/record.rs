@@ -1,15 +1,16 @@
-//! What became of one question: all that scores are made of, and what a line of a results file holds.
+//! Record of one question: input of all metrics, and one line of a results file.
 
 use querymend::event::Cost;
-use querymend::{Answer, Status, Stop};
+use querymend::{Answer, AnswerStatus, StopReason};
 use querymend_sql::ErrorType;
 use serde::{Deserialize, Serialize};
 
-use crate::judge::Judged;
-use crate::{Case, Expect};
+use crate::eval_case::{EvalCase, Expectation};
+use crate::outcome::CaseOutcome;
+use crate::scorer::AnswerScore;
 
-/// Every family of failure.
-pub(crate) const ERROR_TYPES: [ErrorType; 15] = [
+/// All error types.
+pub(crate) const ALL_ERROR_TYPES: [ErrorType; 15] = [
     ErrorType::SyntaxError,
     ErrorType::TableNotFound,
     ErrorType::ColumnNotFound,
@@ -27,171 +28,127 @@ pub(crate) const ERROR_TYPES: [ErrorType; 15] = [
     ErrorType::Unknown,
 ];
 
-/// A family of failure as files and reports write it: `column_not_found`.
-pub(crate) fn name_of(error_type: ErrorType) -> String {
+/// Returns the serialized name of an error type: `column_not_found`.
+pub(crate) fn error_type_name(error_type: ErrorType) -> String {
     match serde_json::to_value(error_type) {
         Ok(serde_json::Value::String(name)) => name,
         _ => "unknown".to_string(),
     }
 }
 
-/// How a question ended, as far as the correction loop goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Without rows.
-    #[serde(alias = "final_failure")]
-    Failed,
-    /// With rows, after the first draft had to be mended, asked for again, or replaced by plain rows.
-    #[serde(alias = "corrected_success")]
-    Corrected,
-    /// With rows, from the first draft as the model wrote it.
-    #[serde(alias = "first_attempt_success")]
-    FirstAttempt,
-}
-
-impl Outcome {
-    /// As files write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Failed => "failed",
-            Outcome::Corrected => "corrected",
-            Outcome::FirstAttempt => "first_attempt",
-        }
-    }
-
-    /// Whether there were rows in the end.
-    pub fn is_success(self) -> bool {
-        self != Outcome::Failed
-    }
-
-    fn of(answer: &Answer) -> Outcome {
-        let untouched = matches!(answer.attempts.as_slice(), [only] if only.mended.is_none() && only.error.is_none());
-        match answer.status {
-            Status::Answered if untouched && !answer.fallback => Outcome::FirstAttempt,
-            Status::Answered => Outcome::Corrected,
-            // Words are no rows, and a choice that nobody is there to make is no answer.
-            Status::GaveUp
-            | Status::AskUser
-            | Status::Chat
-            | Status::Drafted
-            | Status::Failed
-            | Status::Abstained
-            | Status::Refused => Outcome::Failed,
-        }
-    }
-}
-
-/// How an outcome compares with what the dataset expects.
+/// Comparison of an outcome with the expectation of the dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Behaviour {
-    /// As expected.
+pub enum ExpectationMatch {
+    /// The outcome is as expected.
     AsExpected,
-    /// It was to be corrected, and was right away.
+    /// The outcome is better than expected, such as a first-attempt success instead of a
+    /// correction.
     Better,
-    /// It was corrected, but of another failure than expected.
+    /// The outcome is as expected, but the error type is another one.
     OtherError,
-    /// It failed, or had to be corrected where it should not.
+    /// The outcome is worse than expected: a failure, or an unexpected correction.
     Worse,
 }
 
-impl Behaviour {
-    /// As reports write it.
+impl ExpectationMatch {
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Behaviour::AsExpected => "as expected",
-            Behaviour::Better => "better",
-            Behaviour::OtherError => "another error",
-            Behaviour::Worse => "worse",
+            ExpectationMatch::AsExpected => "as expected",
+            ExpectationMatch::Better => "better",
+            ExpectationMatch::OtherError => "another error",
+            ExpectationMatch::Worse => "worse",
         }
     }
 
-    fn of(expect: &Expect, outcome: Outcome, error_type: Option<&str>) -> Behaviour {
+    fn from_outcome(expect: &Expectation, outcome: CaseOutcome, error_type: Option<&str>) -> ExpectationMatch {
         match outcome.cmp(&expect.outcome) {
-            std::cmp::Ordering::Greater => Behaviour::Better,
-            std::cmp::Ordering::Less => Behaviour::Worse,
+            std::cmp::Ordering::Greater => ExpectationMatch::Better,
+            std::cmp::Ordering::Less => ExpectationMatch::Worse,
             std::cmp::Ordering::Equal => match (&expect.error_type, error_type) {
-                (Some(expected), Some(was)) if expected != was => Behaviour::OtherError,
-                _ => Behaviour::AsExpected,
+                (Some(expected), Some(was)) if expected != was => ExpectationMatch::OtherError,
+                _ => ExpectationMatch::AsExpected,
             },
         }
     }
 }
 
-/// One draft.
+/// Draft of a query.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Draft {
-    /// As the model wrote it.
+pub struct DraftRecord {
+    /// SQL as the model wrote it.
     pub sql: String,
-    /// As it was sent, if it was mended.
+    /// SQL as sent to the database; omitted if it was not repaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mended: Option<String>,
-    /// What went wrong.
+    /// Error message; omitted if the draft did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The family of failure.
+    /// Type of the error; omitted if the draft did not fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_type: Option<String>,
-    /// The way in which the model was asked.
+    /// Prompt strategy of the attempt; omitted if empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub strategy: String,
 }
 
-/// What became of one question in one run.
+/// Record of one question in one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// Which question.
+pub struct CaseRecord {
+    /// Id of the question.
     pub id: String,
-    /// Which run, from 1.
+    /// 1-based number of the run.
     pub run: u32,
-    /// The groups that it belongs to.
+    /// Groups that the question belongs to.
     pub tags: Vec<String>,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// How it ended, in the words of the loop.
-    pub status: Status,
-    /// Why it ended.
-    pub stop: Option<Stop>,
-    /// The query that ran, or the best attempt.
+    /// Outcome with respect to the correction loop.
+    pub outcome: CaseOutcome,
+    /// Status of the answer.
+    pub status: AnswerStatus,
+    /// Reason why the loop stopped; null if the question could not be asked.
+    pub stop: Option<StopReason>,
+    /// Query that ran, or the best attempt; null if there is none.
     pub sql: Option<String>,
-    /// Every draft.
-    pub drafts: Vec<Draft>,
-    /// The family of the first failure; `no_query` if there was no draft at all. Absent where nothing failed.
+    /// All drafts, in order.
+    pub drafts: Vec<DraftRecord>,
+    /// Error type of the first failure; `no_query` if there was no draft. Null if nothing failed.
     pub error_type: Option<String>,
-    /// The rows came from plain SELECTs.
+    /// `true` if the rows come from the plain-rows fallback.
     pub fallback: bool,
-    /// The first draft, as written, gives the rows of a gold query; absent where that cannot be said.
+    /// `true` if the first draft, as written, returns the rows of a gold query; null if it could
+    /// not be judged.
     pub right_first: Option<bool>,
-    /// The answer does.
+    /// `true` if the answer returns the rows of a gold query; null if it could not be judged.
     pub right: Option<bool>,
-    /// Why it cannot be said.
+    /// Reason why the answer could not be judged; null if it was judged.
     pub unjudged: Option<String>,
-    /// How that compares with what was expected.
-    pub behaviour: Option<Behaviour>,
-    /// Calls of a model.
+    /// Comparison of the outcome with the expectation; null without an expectation.
+    pub behaviour: Option<ExpectationMatch>,
+    /// Number of model calls.
     pub llm_calls: u32,
-    /// What they cost.
+    /// Cost of the model calls.
     pub cost: Cost,
-    /// From the question to the answer.
+    /// Time from question to answer, in seconds.
     pub seconds: f64,
-    /// The question could not be put: the world was in the way. It is asked again when the run is taken up again.
+    /// Reason why the question could not be asked, such as an unreachable model or database. The
+    /// question is asked again when the run resumes. Null otherwise.
     pub trouble: Option<String>,
 }
 
-impl Record {
-    /// What an answer comes to.
-    pub(crate) fn of(case: &Case, run: u32, answer: &Answer, judged: Judged) -> Record {
-        let outcome = Outcome::of(answer);
-        let error_type = (outcome != Outcome::FirstAttempt).then(|| first_failure(answer));
-        let drafts = answer.attempts.iter().map(|attempt| Draft {
+impl CaseRecord {
+    /// Creates a record from an answer.
+    pub(crate) fn from_answer(case: &EvalCase, run: u32, answer: &Answer, score: AnswerScore) -> CaseRecord {
+        let outcome = CaseOutcome::from_answer(answer);
+        let error_type = (outcome != CaseOutcome::FirstAttempt).then(|| first_failure(answer));
+        let drafts = answer.attempts.iter().map(|attempt| DraftRecord {
             sql: attempt.sql.clone(),
             mended: attempt.mended.clone(),
             error: attempt.error.clone(),
-            error_type: attempt.error_type.map(name_of),
+            error_type: attempt.error_type.map(error_type_name),
             strategy: attempt.strategy.to_string(),
         });
-        Record {
+        CaseRecord {
             id: case.id.clone(),
             run,
             tags: case.tags.clone(),
@@ -200,12 +157,15 @@ impl Record {
             stop: Some(answer.stop),
             sql: answer.sql.clone(),
             drafts: drafts.collect(),
-            behaviour: case.expect.as_ref().map(|expect| Behaviour::of(expect, outcome, error_type.as_deref())),
+            behaviour: case
+                .expect
+                .as_ref()
+                .map(|expect| ExpectationMatch::from_outcome(expect, outcome, error_type.as_deref())),
             error_type,
             fallback: answer.fallback,
-            right_first: judged.first,
-            right: judged.last,
-            unjudged: judged.unjudged,
+            right_first: score.first_draft_right,
+            right: score.answer_right,
+            unjudged: score.unjudged,
             llm_calls: answer.metadata.llm_calls,
             cost: answer.cost,
             seconds: answer.metadata.total_duration_ms / 1_000.0,
@@ -213,38 +173,42 @@ impl Record {
         }
     }
 
-    /// What it comes to that a question could not even be put.
-    pub(crate) fn of_trouble(case: &Case, run: u32, trouble: String) -> Record {
-        let (outcome, error_type) = (Outcome::Failed, NO_QUERY.to_string());
-        Record {
+    /// Creates a record for a question that could not be asked.
+    pub(crate) fn from_failure(case: &EvalCase, run: u32, failure: String) -> CaseRecord {
+        let (outcome, error_type) = (CaseOutcome::Failed, NO_QUERY.to_string());
+        CaseRecord {
             id: case.id.clone(),
             run,
             tags: case.tags.clone(),
             outcome,
-            status: Status::Failed,
+            status: AnswerStatus::Failed,
             stop: None,
             sql: None,
             drafts: Vec::new(),
-            behaviour: case.expect.as_ref().map(|expect| Behaviour::of(expect, outcome, Some(&error_type))),
+            behaviour: case
+                .expect
+                .as_ref()
+                .map(|expect| ExpectationMatch::from_outcome(expect, outcome, Some(&error_type))),
             error_type: Some(error_type),
             fallback: false,
-            // A question with a gold query that nobody answered is not right, whatever was in the way.
+            // An unanswered question with a gold query is not right, whatever the cause.
             right_first: (!case.gold.is_empty()).then_some(false),
             right: (!case.gold.is_empty()).then_some(false),
             unjudged: None,
             llm_calls: 0,
             cost: Cost::default(),
             seconds: 0.0,
-            trouble: Some(trouble),
+            trouble: Some(failure),
         }
     }
 }
 
 const NO_QUERY: &str = "no_query";
 
-/// The family of what was wrong with the first draft: as it was classified, or as the rule that mended it says.
+/// Returns the error type of the first draft: as classified, or as given by the rule that repaired
+/// it.
 fn first_failure(answer: &Answer) -> String {
     let Some(first) = answer.attempts.first() else { return NO_QUERY.to_string() };
     let rule = first.finding.as_deref().or_else(|| first.fixes.first().map(|fix| fix.code));
-    name_of(first.error_type.unwrap_or_else(|| rule.map_or(ErrorType::Unknown, ErrorType::of)))
+    error_type_name(first.error_type.unwrap_or_else(|| rule.map_or(ErrorType::Unknown, ErrorType::of)))
 }

@@ -1,4 +1,4 @@
-//! What a run came to, for people and for programs. The same records always give the same text.
+//! Report of a run, for people and programs. The same records always produce the same text.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,102 +6,105 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::results::{self, Header};
-use crate::{Behaviour, Chart, Metrics, Outcome, Record, Skipped, Spread, Target, csv, spread};
+use crate::results::{self, ResultsHeader};
+use crate::text::yes_or_no;
+use crate::{
+    BarChart, CaseOutcome, CaseRecord, EvalMetrics, ExpectationMatch, MetricTarget, SkippedCase, Spread, csv, spread,
+};
 
-/// A figure of a run, where it has one.
-type Rate = fn(&Metrics) -> Option<f64>;
+/// Metric of a run; `None` if it is undefined.
+type MetricFn = fn(&EvalMetrics) -> Option<f64>;
 
-/// What a run came to.
+/// Report of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
-    /// The dataset.
+pub struct EvalReport {
+    /// Name of the dataset.
     pub dataset: String,
-    /// What was measured.
+    /// Label of the measured system.
     pub label: String,
-    /// How often each question was to be asked.
+    /// Number of times each question should be asked.
     pub runs: u32,
-    /// How many answers there were to be, over all runs.
-    pub of: usize,
-    /// What became of each question, run by run, in the order of the set.
-    pub records: Vec<Record>,
-    /// Questions that could not be asked.
-    pub skipped: Vec<Skipped>,
+    /// Expected number of records over all runs.
+    pub expected_records: usize,
+    /// Records by run, in dataset order.
+    pub records: Vec<CaseRecord>,
+    /// Questions that cannot be asked.
+    pub skipped: Vec<SkippedCase>,
     pub(crate) fingerprint: String,
 }
 
-/// What a question came to over all runs.
+/// Result of a question over all runs.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Verdict {
+pub(crate) struct CaseVerdict {
     pub id: String,
-    /// The one in the middle; of two, the worse.
-    pub outcome: Outcome,
-    /// In most of the runs.
+    /// Median outcome; the worse one of two.
+    pub outcome: CaseOutcome,
+    /// `true` if the answer was right in most runs; `None` if it was never judged.
     pub right: Option<bool>,
     pub error_type: String,
 }
 
-/// The figures of a report, for programs.
+/// Summary of a report, for programs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Summary {
-    /// The dataset.
+pub struct ReportSummary {
+    /// Name of the dataset.
     pub dataset: String,
-    /// What was measured.
+    /// Label of the measured system.
     pub label: String,
-    /// How often each question was to be asked.
+    /// Number of times each question should be asked.
     pub runs: u32,
-    /// Whether every question was asked.
+    /// `true` if every question was asked in every run.
     pub complete: bool,
-    /// All runs together.
-    pub metrics: Metrics,
-    /// The targets and how they were met.
-    pub targets: [Target; 3],
-    /// How far the runs lie apart, if there were several.
+    /// Metrics over all runs.
+    pub metrics: EvalMetrics,
+    /// Targets, and whether each is met.
+    pub targets: [MetricTarget; 3],
+    /// Spread of rates between runs; empty for a single run.
     pub spread: BTreeMap<&'static str, Spread>,
-    /// By group.
-    pub by_tag: BTreeMap<String, Metrics>,
-    /// How often questions behaved as the dataset expects.
+    /// Metrics by group.
+    pub by_tag: BTreeMap<String, EvalMetrics>,
+    /// Number of questions by [`ExpectationMatch`].
     pub behaviour: BTreeMap<&'static str, usize>,
-    /// Questions that could not be asked.
-    pub skipped: Vec<Skipped>,
+    /// Questions that cannot be asked.
+    pub skipped: Vec<SkippedCase>,
 }
 
-impl Report {
-    pub(crate) fn new(header: Header, runs: u32, of: usize, records: Vec<Record>) -> Report {
-        let Header { dataset, fingerprint, label, skipped } = header;
-        Report { dataset, label, runs, of, records, skipped, fingerprint }
+impl EvalReport {
+    pub(crate) fn new(header: ResultsHeader, runs: u32, of: usize, records: Vec<CaseRecord>) -> EvalReport {
+        let ResultsHeader { dataset, fingerprint, label, skipped } = header;
+        EvalReport { dataset, label, runs, expected_records: of, records, skipped, fingerprint }
     }
 
-    /// Reads the results file of a run, whether it came to its end or not.
-    pub fn read(path: &Path) -> Result<Report> {
+    /// Reads the results file of a run, complete or not.
+    pub fn read(path: &Path) -> Result<EvalReport> {
         let (header, mut records) = results::read(path)?;
-        // Questions that were under way together stand in the order in which they happened to end.
+        // Concurrent questions are stored in order of completion.
         records.sort_by(|a, b| (a.run, &a.id).cmp(&(b.run, &b.id)));
         let runs = records.iter().map(|record| record.run).max().unwrap_or(1);
         let of = records.len();
-        Ok(Report::new(header, runs, of, records))
+        Ok(EvalReport::new(header, runs, of, records))
     }
 
-    /// Whether every question was asked, as often as it was to be.
+    /// Returns whether every question was asked in every run.
     pub fn is_complete(&self) -> bool {
-        self.records.len() == self.of
+        self.records.len() == self.expected_records
     }
 
-    /// All runs together.
-    pub fn metrics(&self) -> Metrics {
-        Metrics::of(&self.records)
+    /// Returns the metrics over all runs.
+    pub fn metrics(&self) -> EvalMetrics {
+        EvalMetrics::from_records(&self.records)
     }
 
-    /// Each run by itself.
-    pub fn per_run(&self) -> Vec<Metrics> {
-        let run = |run| Metrics::of(self.records.iter().filter(|record| record.run == run));
+    /// Returns the metrics of each run.
+    pub fn per_run(&self) -> Vec<EvalMetrics> {
+        let run = |run| EvalMetrics::from_records(self.records.iter().filter(|record| record.run == run));
         (1..=self.runs).map(run).filter(|metrics| metrics.total > 0).collect()
     }
 
-    /// The figures, for programs.
-    pub fn summary(&self) -> Summary {
+    /// Returns the summary for programs.
+    pub fn summary(&self) -> ReportSummary {
         let metrics = self.metrics();
-        let mut by_tag: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
+        let mut by_tag: BTreeMap<String, Vec<&CaseRecord>> = BTreeMap::new();
         for record in &self.records {
             for tag in &record.tags {
                 by_tag.entry(tag.clone()).or_default().push(record);
@@ -111,7 +114,7 @@ impl Report {
         for known in self.records.iter().filter_map(|record| record.behaviour) {
             *behaviour.entry(known.name()).or_default() += 1;
         }
-        Summary {
+        ReportSummary {
             dataset: self.dataset.clone(),
             label: self.label.clone(),
             runs: self.runs,
@@ -119,7 +122,7 @@ impl Report {
             targets: metrics.targets(),
             metrics,
             spread: self.spreads(),
-            by_tag: by_tag.into_iter().map(|(tag, records)| (tag, Metrics::of(records))).collect(),
+            by_tag: by_tag.into_iter().map(|(tag, records)| (tag, EvalMetrics::from_records(records))).collect(),
             behaviour,
             skipped: self.skipped.clone(),
         }
@@ -130,21 +133,21 @@ impl Report {
         if runs.len() < 2 {
             return BTreeMap::new();
         }
-        let rates: [(&str, Rate); 5] = [
+        let rates: [(&str, MetricFn); 5] = [
             ("first_attempt_rate", |m| Some(m.first_attempt_rate)),
             ("correction_effectiveness", |m| m.correction_effectiveness),
             ("overall_success_rate", |m| Some(m.overall_success_rate)),
             ("right_rate", |m| (m.judged > 0).then_some(m.right_rate)),
             ("avg_attempts", |m| Some(m.avg_attempts)),
         ];
-        let of = |rate: Rate| spread(&runs.iter().filter_map(rate).collect::<Vec<_>>());
+        let of = |rate: MetricFn| spread(&runs.iter().filter_map(rate).collect::<Vec<_>>());
         rates.into_iter().filter_map(|(name, rate)| Some((name, of(rate)?))).collect()
     }
 
-    /// What each question came to, in the order of the set.
-    pub(crate) fn verdicts(&self) -> Vec<Verdict> {
+    /// Returns the result of each question over all runs, in dataset order.
+    pub(crate) fn verdicts(&self) -> Vec<CaseVerdict> {
         let mut order: Vec<&str> = Vec::new();
-        let mut by_id: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+        let mut by_id: BTreeMap<&str, Vec<&CaseRecord>> = BTreeMap::new();
         for record in &self.records {
             let records = by_id.entry(&record.id).or_default();
             if records.is_empty() {
@@ -152,11 +155,11 @@ impl Report {
             }
             records.push(record);
         }
-        order.into_iter().filter_map(|id| verdict(id, by_id.get(id)?)).collect()
+        order.into_iter().filter_map(|id| case_verdict(id, by_id.get(id)?)).collect()
     }
 
-    /// A line for each question and run.
-    pub fn csv(&self) -> String {
+    /// Serializes the records as CSV, one line per question and run.
+    pub fn to_csv(&self) -> String {
         let head = [
             "run",
             "id",
@@ -190,7 +193,7 @@ impl Report {
                 yes_or_no(record.right).to_string(),
                 record.drafts.len().to_string(),
                 text(&record.error_type),
-                record.behaviour.map_or("", Behaviour::name).to_string(),
+                record.behaviour.map_or("", ExpectationMatch::name).to_string(),
                 record.llm_calls.to_string(),
                 record.cost.input_tokens.to_string(),
                 record.cost.output_tokens.to_string(),
@@ -200,15 +203,15 @@ impl Report {
                 text(&record.unjudged),
                 text(&record.trouble),
             ];
-            csv::line(cells.iter().map(String::as_str))
+            csv::format_row(cells.iter().map(String::as_str))
         });
-        std::iter::once(csv::line(head)).chain(lines).collect()
+        std::iter::once(csv::format_row(head)).chain(lines).collect()
     }
 
-    /// The rates as bars.
-    pub fn chart(&self) -> Chart {
+    /// Returns a bar chart of the rates.
+    pub fn chart(&self) -> BarChart {
         let groups = rates(&self.metrics()).into_iter().map(|(name, value)| (name.to_string(), vec![value]));
-        Chart { title: self.title(), series: vec![self.label.clone()], groups: groups.collect() }
+        BarChart { title: self.title(), series: vec![self.label.clone()], groups: groups.collect() }
     }
 
     pub(crate) fn title(&self) -> String {
@@ -216,15 +219,15 @@ impl Report {
     }
 }
 
-fn verdict(id: &str, records: &[&Record]) -> Option<Verdict> {
-    let mut outcomes: Vec<Outcome> = records.iter().map(|record| record.outcome).collect();
+fn case_verdict(id: &str, records: &[&CaseRecord]) -> Option<CaseVerdict> {
+    let mut outcomes: Vec<CaseOutcome> = records.iter().map(|record| record.outcome).collect();
     outcomes.sort();
     let outcome = *outcomes.get((outcomes.len().max(1) - 1) / 2)?;
     let judged: Vec<bool> = records.iter().filter_map(|record| record.right).collect();
     let right = judged.iter().filter(|right| **right).count();
     let error_type =
         records.iter().find(|record| record.outcome == outcome).and_then(|record| record.error_type.clone());
-    Some(Verdict {
+    Some(CaseVerdict {
         id: id.to_string(),
         outcome,
         right: (!judged.is_empty()).then_some(2 * right > judged.len()),
@@ -232,8 +235,8 @@ fn verdict(id: &str, records: &[&Record]) -> Option<Verdict> {
     })
 }
 
-/// The rates that charts and comparisons show.
-pub(crate) fn rates(m: &Metrics) -> [(&'static str, Option<f64>); 5] {
+/// Returns the rates that charts and comparisons show.
+pub(crate) fn rates(m: &EvalMetrics) -> [(&'static str, Option<f64>); 5] {
     let judged = |rate: f64| (m.judged > 0).then_some(rate);
     [
         ("First draft answered", Some(m.first_attempt_rate)),
@@ -242,21 +245,4 @@ pub(crate) fn rates(m: &Metrics) -> [(&'static str, Option<f64>); 5] {
         ("First draft right", judged(m.right_first_rate)),
         ("Answer right", judged(m.right_rate)),
     ]
-}
-
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
-}
-
-pub(crate) fn yes_or_no(truth: Option<bool>) -> &'static str {
-    match truth {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "",
-    }
-}
-
-/// Text as a cell of a Markdown table takes it.
-pub(crate) fn cell(text: &str) -> String {
-    text.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Puts every question of a dataset to an asker.
+//! Runs a system under test on every question of a dataset.
 
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
@@ -8,37 +8,38 @@ use std::task::Poll;
 use std::time::Duration;
 
 use anyhow::Result;
-use querymend::{Status, Stop};
-use querymend_engine::{Cancel, Limits};
+use querymend::{AnswerStatus, StopReason};
+use querymend_engine::{CancelFlag, Limits};
 
-use crate::judge::Judge;
-use crate::matching::Matching;
-use crate::results::{Header, Results};
-use crate::{Asker, Case, Dataset, Record, Report};
+use crate::execution_match::MatchOptions;
+use crate::results::{ResultsFile, ResultsHeader};
+use crate::scorer::AnswerScorer;
+use crate::{CaseRecord, Dataset, EvalCase, EvalReport, SystemUnderTest};
 
-/// How a dataset is run.
-pub struct Options {
-    /// What is measured, in a few words: the model, the prompt, loop on or off. Reports and comparisons are headed by it.
+/// Options of a run.
+pub struct EvalOptions {
+    /// Short label of the measured system: the model, the prompt, loop on or off. Title of reports
+    /// and comparisons.
     pub label: String,
-    /// How often each question is asked.
+    /// Number of times to ask each question.
     pub runs: u32,
-    /// At most so many questions, spread over the set.
+    /// Maximum number of questions, spread over the dataset; `None` for all.
     pub limit: Option<usize>,
-    /// How many questions are under way at a time.
+    /// Number of questions to process concurrently.
     pub jobs: usize,
-    /// Where results are kept as they come; questions that are answered there already are not asked again.
+    /// File to append results to; questions that it already answers are not asked again.
     pub results: Option<PathBuf>,
-    /// How rows are compared.
-    pub matching: Matching,
-    /// How far the queries that are compared may go.
+    /// Options for comparing rows.
+    pub matching: MatchOptions,
+    /// Limits of the compared queries.
     pub limits: Limits,
-    /// Stops the run: no question is begun any more, those under way are finished.
-    pub cancel: Cancel,
-    /// Told of every question that is done.
-    pub progress: Option<Listener>,
+    /// Cancels the run: no further questions are started, those in progress are finished.
+    pub cancel: CancelFlag,
+    /// Callback after every finished question.
+    pub progress: Option<ProgressCallback>,
 }
 
-impl Default for Options {
+impl Default for EvalOptions {
     fn default() -> Self {
         Self {
             label: "run".into(),
@@ -46,34 +47,34 @@ impl Default for Options {
             limit: None,
             jobs: 1,
             results: None,
-            matching: Matching::default(),
+            matching: MatchOptions::default(),
             limits: Limits { rows: 200_000, bytes: 256 << 20, time: Duration::from_secs(10), ..Limits::default() },
-            cancel: Cancel::new(),
+            cancel: CancelFlag::new(),
             progress: None,
         }
     }
 }
 
-/// Someone who is told how far a run is.
-pub type Listener = Box<dyn Fn(&Progress<'_>) + Send + Sync>;
+/// Callback that receives the progress of a run.
+pub type ProgressCallback = Box<dyn Fn(&EvalProgress<'_>) + Send + Sync>;
 
-/// How far a run is.
-pub struct Progress<'p> {
-    /// Questions that are done, with those of the results file.
+/// Progress of a run.
+pub struct EvalProgress<'p> {
+    /// Number of finished questions, including those of the results file.
     pub done: usize,
-    /// Questions in all, over all runs.
-    pub of: usize,
-    /// The one that was just done.
-    pub record: &'p Record,
+    /// Number of questions over all runs.
+    pub total: usize,
+    /// Record of the question that just finished.
+    pub record: &'p CaseRecord,
 }
 
-type UnderWay<'f> = Pin<Box<dyn Future<Output = Option<Record>> + Send + 'f>>;
+type PendingCase<'f> = Pin<Box<dyn Future<Output = Option<CaseRecord>> + Send + 'f>>;
 
-/// Asks every question and adds up what came of it.
-pub async fn run(dataset: &Dataset, asker: &dyn Asker, options: &Options) -> Result<Report> {
+/// Asks every question and returns the report.
+pub async fn run(dataset: &Dataset, system: &dyn SystemUnderTest, options: &EvalOptions) -> Result<EvalReport> {
     let cases = dataset.sample(options.limit);
     let runs = options.runs.max(1);
-    let header = Header {
+    let header = ResultsHeader {
         dataset: dataset.name.clone(),
         fingerprint: dataset.fingerprint(),
         label: options.label.clone(),
@@ -81,56 +82,57 @@ pub async fn run(dataset: &Dataset, asker: &dyn Asker, options: &Options) -> Res
     };
     let (mut results, earlier) = match &options.results {
         Some(path) => {
-            let (results, records) = Results::open(path, &header)?;
+            let (results, records) = ResultsFile::open(path, &header)?;
             (Some(results), records)
         }
         None => (None, Vec::new()),
     };
     let wanted: HashSet<&str> = cases.iter().map(|case| case.id.as_str()).collect();
-    let mut done: HashMap<(u32, String), Record> = earlier
+    let mut done: HashMap<(u32, String), CaseRecord> = earlier
         .into_iter()
-        // What the world was in the way of is not finished.
+        // Questions that could not be asked are not finished.
         .filter(|record| record.trouble.is_none() && record.run <= runs && wanted.contains(record.id.as_str()))
         .map(|record| ((record.run, record.id.clone()), record))
         .collect();
     let of = cases.len() * runs as usize;
     let all = (1..=runs).flat_map(|run| cases.iter().map(move |case| (run, *case)));
-    let left: Vec<(u32, &Case)> = all.filter(|(run, case)| !done.contains_key(&(*run, case.id.clone()))).collect();
-    let judge = Judge::new(options.matching, options.limits.clone());
+    let left: Vec<(u32, &EvalCase)> = all.filter(|(run, case)| !done.contains_key(&(*run, case.id.clone()))).collect();
+    let scorer = AnswerScorer::new(options.matching, options.limits.clone());
     let mut left = left.into_iter();
-    let mut under_way: Vec<UnderWay<'_>> = Vec::new();
+    let mut pending: Vec<PendingCase<'_>> = Vec::new();
     loop {
-        while under_way.len() < options.jobs.max(1) && !options.cancel.is_cancelled() {
+        while pending.len() < options.jobs.max(1) && !options.cancel.is_cancelled() {
             let Some((run, case)) = left.next() else { break };
-            under_way.push(Box::pin(ask(asker, &judge, run, case)));
+            pending.push(Box::pin(run_case(system, &scorer, run, case)));
         }
-        if under_way.is_empty() {
+        if pending.is_empty() {
             break;
         }
-        let Some(record) = next_done(&mut under_way).await else { continue };
+        let Some(record) = next_finished(&mut pending).await else { continue };
         if let Some(results) = &mut results {
-            results.add(&record)?;
+            results.append(&record)?;
         }
         let key = (record.run, record.id.clone());
         done.insert(key.clone(), record);
-        if let (Some(tell), Some(record)) = (&options.progress, done.get(&key)) {
-            tell(&Progress { done: done.len(), of, record });
+        if let (Some(on_progress), Some(record)) = (&options.progress, done.get(&key)) {
+            on_progress(&EvalProgress { done: done.len(), total: of, record });
         }
     }
-    // In the order of the set, however they came in.
+    // Restore dataset order, since questions finish in any order.
     let mut records = Vec::with_capacity(done.len());
     for run in 1..=runs {
         records.extend(cases.iter().filter_map(|case| done.remove(&(run, case.id.clone()))));
     }
-    Ok(Report::new(header, runs, of, records))
+    Ok(EvalReport::new(header, runs, of, records))
 }
 
-/// The first of them that is done. They are few, so all are looked at whenever one stirs.
-async fn next_done(under_way: &mut Vec<UnderWay<'_>>) -> Option<Record> {
+/// Returns the first finished case. Polls all pending cases on each wake-up, since there are only a
+/// few.
+async fn next_finished(pending: &mut Vec<PendingCase<'_>>) -> Option<CaseRecord> {
     poll_fn(|context| {
-        for i in 0..under_way.len() {
-            if let Poll::Ready(record) = under_way[i].as_mut().poll(context) {
-                drop(under_way.swap_remove(i));
+        for i in 0..pending.len() {
+            if let Poll::Ready(record) = pending[i].as_mut().poll(context) {
+                drop(pending.swap_remove(i));
                 return Poll::Ready(record);
             }
         }
@@ -139,20 +141,27 @@ async fn next_done(under_way: &mut Vec<UnderWay<'_>>) -> Option<Record> {
     .await
 }
 
-/// Asks one question and judges the answer; nothing if it was cancelled on the way.
-async fn ask(asker: &dyn Asker, judge: &Judge, run: u32, case: &Case) -> Option<Record> {
-    let answer = match asker.ask(case).await {
+/// Asks one question and scores the answer; `None` if it was cancelled.
+async fn run_case(
+    system: &dyn SystemUnderTest,
+    scorer: &AnswerScorer,
+    run: u32,
+    case: &EvalCase,
+) -> Option<CaseRecord> {
+    let answer = match system.ask(case).await {
         Ok(answer) => answer,
-        Err(error) => return Some(Record::of_trouble(case, run, format!("{error:#}"))),
+        Err(error) => return Some(CaseRecord::from_failure(case, run, format!("{error:#}"))),
     };
-    if answer.stop == Stop::Cancelled {
+    if answer.stop == StopReason::Cancelled {
         return None;
     }
-    let judged = judge.judge(case, &answer).await;
-    let mut record = Record::of(case, run, &answer, judged);
-    if answer.status == Status::Failed && matches!(answer.stop, Stop::ModelFailed | Stop::DatabaseFailed) {
+    let score = scorer.score(case, &answer).await;
+    let mut record = CaseRecord::from_answer(case, run, &answer, score);
+    if answer.status == AnswerStatus::Failed
+        && matches!(answer.stop, StopReason::ModelFailed | StopReason::DatabaseFailed)
+    {
         let message = answer.problem.map(|problem| problem.message);
-        record.trouble = Some(message.unwrap_or_else(|| "the model or the database cannot be asked".into()));
+        record.trouble = Some(message.unwrap_or_else(|| "the model or the database is unavailable".into()));
     }
     Some(record)
 }

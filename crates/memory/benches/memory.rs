@@ -22,9 +22,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use querymend_memory::vectors::INDEXED_FROM;
-use querymend_memory::{Example, ExampleStore, FileStore, Sought, id, seed, skeleton};
-use querymend_model::{Embedder, MiniLm, Static, similarity};
+use querymend_memory::vector_index::MIN_INDEXED_ROWS;
+use querymend_memory::{Example, ExampleQuery, ExampleStore, FileStore, example_id, import, template_hash};
+use querymend_model::{Embedder, MiniLm, StaticEmbedder, similarity};
 use serde::Deserialize;
 
 const NUMBERS: usize = 384;
@@ -44,7 +44,7 @@ struct Spider {
 
 impl Spider {
     fn read(folder: &Path) -> Self {
-        let train = seed::read_file(&folder.join("train_questions.csv"), "", "sqlite").unwrap();
+        let train = import::read_file(&folder.join("train_questions.csv"), "", "sqlite").unwrap();
         let dev: Vec<Dev> =
             serde_json::from_str(&fs::read_to_string(folder.join("questions_dev.json")).unwrap()).unwrap();
         let dev = dev.iter().map(|one| Example::new(&one.question, &one.gold, &one.db_id, "sqlite")).collect();
@@ -124,7 +124,7 @@ impl Embedder for Made {
         Some(NUMBERS)
     }
 
-    fn embed<'a>(&'a self, texts: &'a [&'a str]) -> querymend_model::Answer<'a, Vec<Vec<f32>>> {
+    fn embed<'a>(&'a self, texts: &'a [&'a str]) -> querymend_model::BoxFuture<'a, Vec<Vec<f32>>> {
         let vector = |text: &&str| match text.rsplit_once('#').and_then(|(_, n)| n.parse().ok()) {
             Some(n) => self.vector(n),
             None => self.dev[self.spider.dev.iter().position(|one| one.question == *text).unwrap()].clone(),
@@ -150,14 +150,14 @@ fn taught(spider: &Spider, kept: &Path) -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
     (all, asked)
 }
 
-fn sought(one: &Example) -> Sought<'_> {
-    Sought {
+fn sought(one: &Example) -> ExampleQuery<'_> {
+    ExampleQuery {
         question: &one.question,
         database: &one.database,
         dialect: Some("sqlite"),
         only_database: false,
         only_verified: false,
-        most: 5,
+        limit: 5,
     }
 }
 
@@ -181,7 +181,7 @@ async fn built(store: &FileStore, count: usize) -> f64 {
     let start = Instant::now();
     loop {
         let size = store.size();
-        if size.examples == count && !size.building && (size.loose <= 2_048 || count < INDEXED_FROM) {
+        if size.examples == count && !size.is_building && (size.unindexed <= 2_048 || count < MIN_INDEXED_ROWS) {
             return start.elapsed().as_secs_f64();
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -238,7 +238,7 @@ async fn measured(made: &Arc<Made>, count: usize, folder: &Path) {
                 .iter()
                 .filter(|(n, _)| {
                     let one = made.example(*n);
-                    got.contains(&id(&one.question, &one.database))
+                    got.contains(&example_id(&one.question, &one.database))
                 })
                 .count()
         })
@@ -247,7 +247,7 @@ async fn measured(made: &Arc<Made>, count: usize, folder: &Path) {
     let size = store.size();
     println!(
         "memory: {} MB of the store, {} of this program; file {} MB",
-        size.memory >> 20,
+        size.memory_bytes >> 20,
         memory_of_this(),
         bytes_of(&path) >> 20
     );
@@ -293,7 +293,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     sums.iter().sum()
 }
 
-fn pollster(answer: querymend_model::Answer<'_, Vec<Vec<f32>>>) -> Vec<f32> {
+fn pollster(answer: querymend_model::BoxFuture<'_, Vec<Vec<f32>>>) -> Vec<f32> {
     let mut answer = answer;
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match answer.as_mut().poll(&mut context) {
@@ -325,22 +325,22 @@ fn beside(made: &Made, count: usize, asked: &[&Example], right: &[Vec<(usize, f3
 /// How often a question of the same shape is shown, and how fast questions are added.
 async fn ranking(spider: &Spider, folder: &Path) {
     println!("== ranking: Spider train -> dev, the embedder that is compiled in");
-    let store = FileStore::open(folder.join("ranking.db"), Arc::new(Static::builtin().unwrap())).await.unwrap();
+    let store = FileStore::open(folder.join("ranking.db"), Arc::new(StaticEmbedder::builtin().unwrap())).await.unwrap();
     let start = Instant::now();
     store.add(&spider.train).await.unwrap();
     println!("added: {:.0} a second", spider.train.len() as f64 / start.elapsed().as_secs_f64());
     let (mut by_vectors, mut ranked, mut times) = ([0; 2], [0; 2], Vec::new());
     for one in &spider.dev {
-        let wanted = skeleton(&one.sql);
+        let wanted = template_hash(&one.sql);
         let near = store.nearest(&one.question, 5).await.unwrap();
         let start = Instant::now();
         let found = store.search(&sought(one)).await.unwrap();
         times.push(start.elapsed().as_secs_f64() * 1e6);
         let mut skeletons = Vec::new();
         for (id, _) in near {
-            skeletons.push(skeleton(&store.get(&id).await.unwrap().unwrap().sql));
+            skeletons.push(template_hash(&store.get(&id).await.unwrap().unwrap().sql));
         }
-        let found: Vec<u64> = found.iter().map(|found| skeleton(&found.example.sql)).collect();
+        let found: Vec<u64> = found.iter().map(|found| template_hash(&found.example.sql)).collect();
         for (hits, skeletons) in [(&mut by_vectors, skeletons), (&mut ranked, found)] {
             hits[0] += usize::from(skeletons.first() == Some(&wanted));
             hits[1] += usize::from(skeletons.contains(&wanted));
@@ -394,7 +394,7 @@ async fn main() {
 
 /// Many additions with the embedder that is compiled in.
 async fn bulk(spider: &Spider, folder: &Path) {
-    let store = FileStore::open(folder.join("bulk.db"), Arc::new(Static::builtin().unwrap())).await.unwrap();
+    let store = FileStore::open(folder.join("bulk.db"), Arc::new(StaticEmbedder::builtin().unwrap())).await.unwrap();
     let many: Vec<Example> = (0..100_000)
         .map(|n| {
             let one = &spider.train[n % spider.train.len()];

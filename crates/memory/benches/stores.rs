@@ -15,8 +15,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use querymend_memory::{Change, Example, ExampleStore, Filter, Sought, open};
-use querymend_model::Static;
+use querymend_memory::{Example, ExampleFilter, ExampleQuery, ExampleStore, ExampleUpdate, open};
+use querymend_model::StaticEmbedder;
 
 const ASKED: usize = 500;
 const BEGINNINGS: [&str; 10] = [
@@ -99,13 +99,13 @@ async fn measure(store: &dyn ExampleStore, count: usize) {
         let mut right = 0;
         for n in 0..ASKED + 20 {
             let asked = example(n * 19 % count);
-            let sought = Sought {
+            let sought = ExampleQuery {
                 question: &asked.question,
                 database: &asked.database,
                 dialect: Some("sqlite"),
                 only_database,
                 only_verified: false,
-                most: 5,
+                limit: 5,
             };
             let start = Instant::now();
             let found = store.search(&sought).await.unwrap();
@@ -118,17 +118,17 @@ async fn measure(store: &dyn ExampleStore, count: usize) {
         println!("  {what}: {}; the same question is among the five {right} times of {ASKED}", shown(times));
     }
     let ids: Vec<String> = (0..5).map(|n| example(n).id).collect();
-    let changes: Vec<(&str, Change)> =
-        ids.iter().map(|id| (id.as_str(), Change { uses: 1, ..Change::default() })).collect();
+    let changes: Vec<(&str, ExampleUpdate)> =
+        ids.iter().map(|id| (id.as_str(), ExampleUpdate { uses: 1, ..ExampleUpdate::default() })).collect();
     let mut times = Vec::new();
     for _ in 0..100 {
         let start = Instant::now();
-        store.change(&changes).await.unwrap();
+        store.update(&changes).await.unwrap();
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
     println!("  five counted: {}", shown(times));
     let start = Instant::now();
-    store.list(&Filter::default(), 0, 20).await.unwrap();
+    store.list(&ExampleFilter::default(), 0, 20).await.unwrap();
     println!("  the newest twenty listed in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
 }
 
@@ -138,7 +138,7 @@ async fn main() {
     // Without a number nothing is measured: this is also run where all targets are.
     let Some(count) = words.next().and_then(|count| count.parse().ok()) else { return };
     for spec in words {
-        let store = open(&spec, Arc::new(Static::builtin().unwrap())).await.unwrap();
+        let store = open(&spec, Arc::new(StaticEmbedder::builtin().unwrap())).await.unwrap();
         println!("{}", store.name());
         measure(&*store, count).await;
     }

@@ -1,32 +1,33 @@
-//! What can go wrong with a store.
+//! Errors of example stores.
 
-/// Why a store did not do what it was asked for. The message is for people; what they can do about it stands apart, in
-/// [`Error::hint`].
+/// Error of an example store.
+///
+/// The message states the problem; [`Error::hint`] returns the suggested fix separately.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The file, or the server, cannot be used as it is.
+    /// The file or server cannot be used in its current state.
     #[error("{message}")]
     Unusable {
-        /// What is wrong.
+        /// Description of the problem.
         message: String,
-        /// What can be done about it.
+        /// Suggested fix.
         hint: String,
     },
-    /// It cannot be reached, or has no room, or is busy: another time it may work.
+    /// The store is unreachable, full or busy; a later attempt may succeed.
     #[error("{message}")]
     Unavailable {
-        /// What is wrong.
+        /// Description of the problem.
         message: String,
-        /// What can be done about it.
+        /// Suggested fix.
         hint: String,
     },
-    /// The embedder made no vectors.
+    /// The embedder failed to compute vectors.
     #[error("the questions cannot be compared: {0}")]
     Embedding(querymend_model::Error),
 }
 
 impl Error {
-    /// What can be done about it.
+    /// Returns the suggested fix, if there is one.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Unusable { hint, .. } | Self::Unavailable { hint, .. } => Some(hint),
@@ -34,7 +35,7 @@ impl Error {
         }
     }
 
-    /// Whether the same may work another time.
+    /// Returns whether the same operation may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unusable { .. } => false,

@@ -1,7 +1,8 @@
-//! One question with its query, and what is known of the pair.
+//! Few-shot examples: a question, its query and their metadata.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use querymend_net::to_hex;
 use ring::digest::{SHA256, digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,49 +10,50 @@ use serde::{Deserialize, Serialize};
 /// A question and the query that answers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Example {
-    /// [`id`] of the question and the database.
+    /// Unique id, derived from the question and the database by [`example_id`].
     pub id: String,
-    /// The question, as it was asked.
+    /// Question, as the user asked it.
     pub question: String,
-    /// The query.
+    /// SQL query that answers the question.
     pub sql: String,
-    /// Which database it was asked of; empty where that is not known.
+    /// Name of the database that the question refers to; empty if unknown.
     pub database: String,
-    /// The SQL that the query is written in.
+    /// SQL dialect of the query.
     pub dialect: String,
-    /// The figure that the question is about, where people have a name for it.
+    /// Name of the business metric that the question is about; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// Where it came from.
+    /// Origin of the example.
     pub provenance: Provenance,
-    /// Whether it may be trusted.
-    pub standing: Standing,
-    /// How often a model was shown it.
+    /// Verification status of the example.
+    pub standing: VerificationStatus,
+    /// Number of times that the example was included in a prompt.
     #[serde(default)]
     pub uses: u32,
-    /// How often an answer followed that nobody complained about.
+    /// Number of times that it was included in a prompt and the answer drew no complaint.
     #[serde(default)]
     pub helped: u32,
-    /// How often the question was given up, or somebody complained about the answer.
+    /// Number of times that it was included in a prompt and the question was abandoned, or the
+    /// answer drew a complaint.
     #[serde(default)]
     pub hurt: u32,
-    /// When it was added, in seconds since 1970.
+    /// Time it was added, in seconds since the Unix epoch.
     #[serde(default)]
     pub added: u64,
 }
 
 impl Example {
-    /// A pair that comes from a file or a person, added now.
+    /// Creates a verified example from a file or a person, with the current time.
     pub fn new(question: &str, sql: &str, database: &str, dialect: &str) -> Self {
         Self {
-            id: id(question, database),
+            id: example_id(question, database),
             question: question.trim().to_string(),
             sql: sql.trim().to_string(),
             database: database.to_string(),
             dialect: dialect.to_string(),
             metric: None,
             provenance: Provenance::Seeded,
-            standing: Standing::Verified,
+            standing: VerificationStatus::Verified,
             uses: 0,
             helped: 0,
             hurt: 0,
@@ -60,39 +62,39 @@ impl Example {
     }
 }
 
-/// Where an example came from.
+/// Origin of an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
-    /// From a file of examples.
+    /// Imported from a file of examples.
     Seeded,
-    /// A person said that it is right.
+    /// Confirmed as correct by a person.
     Saved,
-    /// An answer that nobody complained about.
+    /// Captured from an answer that drew no complaint.
     Auto,
-    /// A person wrote the right query after a wrong one.
+    /// Corrected by a person after a wrong query.
     Corrected,
 }
 
-/// Whether an example may be trusted.
+/// Verification status of an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// A person, or use, said that it is right.
+pub enum VerificationStatus {
+    /// Confirmed as correct, by a person or by use.
     Verified,
-    /// Nobody has looked at it yet.
+    /// Not reviewed yet.
     Unverified,
-    /// Its query no longer fits the tables. Not shown to models.
+    /// The query does not match the schema any more. Never included in prompts.
     Stale,
-    /// A person said that it is wrong. Not shown to models, and not captured again.
+    /// Marked as wrong by a person. Never included in prompts, and not captured again.
     Rejected,
 }
 
-impl Standing {
-    /// All of them.
+impl VerificationStatus {
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::Verified, Self::Unverified, Self::Stale, Self::Rejected];
 
-    /// As it is written in files and on the command line.
+    /// Returns the name used in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Verified => "verified",
@@ -102,17 +104,17 @@ impl Standing {
         }
     }
 
-    /// The one that is written like this.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Parses the name used in files and on the command line.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 }
 
 impl Provenance {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::Seeded, Self::Saved, Self::Auto, Self::Corrected];
 
-    /// As it is written in files and on the command line.
+    /// Returns the name used in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Seeded => "seeded",
@@ -122,23 +124,23 @@ impl Provenance {
         }
     }
 
-    /// The one that is written like this.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Parses the name used in files and on the command line.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 }
 
-/// A question without what does not change its meaning: case, spaces, and the marks at its end.
-pub fn normalised(question: &str) -> String {
+/// Normalizes a question: lower case, single spaces, no trailing punctuation.
+pub fn normalize_question(question: &str) -> String {
     let lower = question.to_lowercase();
     let words: Vec<&str> = lower.split_whitespace().collect();
     words.join(" ").trim_end_matches([' ', '?', '!', '.']).to_string()
 }
 
-/// By which an example is known: the same for the same question to the same database.
-pub fn id(question: &str, database: &str) -> String {
-    let text = format!("{database}\n{}", normalised(question));
-    digest(&SHA256, text.as_bytes()).as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+/// Returns the id of an example: a hash of the database and the normalized question.
+pub fn example_id(question: &str, database: &str) -> String {
+    let text = format!("{database}\n{}", normalize_question(question));
+    to_hex(&digest(&SHA256, text.as_bytes()).as_ref()[..16])
 }
 
 #[cfg(test)]
@@ -146,11 +148,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f06_the_same_question_to_the_same_database_is_one_example() {
-        let first = id("How many orders are there?", "shop");
+    fn same_question_to_same_database_has_one_id() {
+        let first = example_id("How many orders are there?", "shop");
         assert_eq!(first.len(), 32);
-        assert_eq!(first, id("  how many ORDERS  are there ", "shop"));
-        assert_ne!(first, id("How many orders are there?", "school"));
-        assert_ne!(first, id("How many orders were there?", "shop"));
+        assert_eq!(first, example_id("  how many ORDERS  are there ", "shop"));
+        assert_ne!(first, example_id("How many orders are there?", "school"));
+        assert_ne!(first, example_id("How many orders were there?", "shop"));
     }
 }

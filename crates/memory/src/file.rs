@@ -1,13 +1,13 @@
-//! Examples in one file: SQLite keeps them, a copy of what searching needs is held in memory.
+//! Example store in a single SQLite file, with an in-memory index for searches.
 //!
-//! What [`add`](ExampleStore::add) has acknowledged is on the disk. Several programs may use the file at once: before each
-//! search it is looked whether another one has written, and what is new is read.
+//! Once [`add`](ExampleStore::add) returns, the examples are durable. Several processes may use the
+//! file at once: every search first checks for writes by other processes and loads their changes.
 
-mod form;
-mod index;
-mod mirror;
-mod refusal;
+mod errors;
+mod index_builder;
+mod migrations;
 mod rows;
+mod search_index;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,100 +18,106 @@ use std::thread;
 use querymend_model::Embedder;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
-use self::mirror::{Mirror, Near};
-use self::refusal::{Trouble, meaning, other_embedder, other_length, shown};
-use crate::changes::merged;
+use self::errors::{FileStoreFailure, dimensions_changed, display_path, embedder_changed, to_store_error};
+use self::search_index::{IndexHit, SearchIndex};
 use crate::error::Error;
 use crate::example::Example;
+use crate::query::{ExampleFilter, ExampleQuery, ExampleUpdate, ScoredExample};
 use crate::rank;
-use crate::sought::{Change, Filter, Found, Sought};
-use crate::vectors::{Coded, Query, code, similarity};
-use crate::{Answer, ExampleStore};
+use crate::updates::merge_updates;
+use crate::vector_index::{QuantizedQuery, QuantizedVector, quantize, refined_similarity};
+use crate::{BoxFuture, ExampleStore};
 
-/// So many questions are given to the embedder at once.
-const EMBEDDED: usize = 256;
-/// Eight bits are never so far off: what they say is less alike by more than this is so.
-const TOLD_APART: f32 = 0.01;
+/// Number of questions per embedder call.
+const EMBED_BATCH_SIZE: usize = 256;
+/// Upper bound on the similarity error of 8-bit vectors.
+///
+/// A larger difference between two 8-bit similarities is certain to have the right sign.
+const QUANTIZATION_ERROR: f32 = 0.01;
 
-/// Examples in one file.
+/// Example store in a single file.
 pub struct FileStore {
-    shared: Arc<Shared>,
+    inner: Arc<FileStoreInner>,
     embedder: Arc<dyn Embedder>,
 }
 
-/// What searches, additions and the building of the index share.
-struct Shared {
+/// State shared by searches, writes and the index builder.
+struct FileStoreInner {
     path: PathBuf,
     name: String,
     embedder: String,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
-    mirror: RwLock<Mirror>,
-    following: Mutex<()>,
-    building: AtomicBool,
-    stop: AtomicBool,
+    index: RwLock<SearchIndex>,
+    sync_lock: Mutex<()>,
+    is_building: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
-/// How large a store is.
+/// Size of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
-    /// Examples.
+pub struct StoreSize {
+    /// Number of examples.
     pub examples: usize,
-    /// Memory, in bytes, about.
-    pub memory: usize,
-    /// How many are in no list of the index; all of them where there is none.
-    pub loose: usize,
-    /// Whether the index is being built.
-    pub building: bool,
+    /// Approximate memory use, in bytes.
+    pub memory_bytes: usize,
+    /// Number of examples that are not assigned to an inverted list; all of them if there is no
+    /// index.
+    pub unindexed: usize,
+    /// `true` while the index is being built.
+    pub is_building: bool,
 }
 
 impl FileStore {
-    /// Opens the examples in a file, which is made if there is none. If they were kept with another embedder, their questions
-    /// are embedded anew.
+    /// Opens the examples in a file, which is created if it does not exist.
+    ///
+    /// If the file was written with a different embedder, all questions are embedded again.
     pub async fn open(path: impl AsRef<Path>, embedder: Arc<dyn Embedder>) -> Result<Self, Error> {
         let path = path.as_ref().to_path_buf();
         let name = embedder.name().to_string();
-        let shared = blocking(move || Shared::open(path, name)).await?;
-        let this = Self { shared: Arc::new(shared), embedder };
-        this.agree().await?;
-        // What a search needs is read already, so that the first one need not wait as long. A thread of its own, because the
-        // runtime would wait for one of its own threads before the program may end.
-        let inner = Arc::clone(&this.shared);
+        let shared = run_blocking(move || FileStoreInner::open(path, name)).await?;
+        let this = Self { inner: Arc::new(shared), embedder };
+        this.ensure_embedder().await?;
+        // Load the search index in advance, so that the first search is fast. This uses a dedicated
+        // thread because the runtime would wait for its own blocking threads at shutdown.
+        let inner = Arc::clone(&this.inner);
         let begun = thread::Builder::new().name("examples".into()).spawn(move || {
             if inner.with_reader(|_| Ok(())).is_ok() {
-                index::tend(&inner);
+                index_builder::maintain_index(&inner);
             }
         });
-        // Where there can be no thread, the first search reads it.
+        // If the thread cannot be started, the first search loads the index.
         drop(begun);
         Ok(this)
     }
 
-    /// How large it is, as far as it has been read.
-    pub fn size(&self) -> Size {
-        let mirror = self.shared.mirror();
-        let building = self.shared.building.load(Ordering::Acquire);
-        let (examples, loose) = (mirror.vectors.len(), mirror.vectors.loose());
-        Size { examples, memory: mirror.bytes(), loose, building }
+    /// Returns the size of the part that has been loaded so far.
+    pub fn size(&self) -> StoreSize {
+        let index = self.inner.index();
+        let building = self.inner.is_building.load(Ordering::Acquire);
+        let (examples, loose) = (index.vectors.len(), index.vectors.unassigned_count());
+        StoreSize { examples, memory_bytes: index.memory_bytes(), unindexed: loose, is_building: building }
     }
 
-    /// The ids of the nearest examples by their vectors alone, whatever their standing, with how alike they are. Searches
-    /// begin with this; it is here to be measured.
-    pub async fn nearest(&self, question: &str, most: usize) -> Result<Vec<(String, f32)>, Error> {
+    /// Returns the ids and similarities of the nearest examples by vector, regardless of their
+    /// verification status.
+    ///
+    /// This is the first stage of a search, exposed for measurements.
+    pub async fn nearest(&self, question: &str, limit: usize) -> Result<Vec<(String, f32)>, Error> {
         let vector = self.vector(question).await?;
-        let found = self.reading(move |shared, connection| {
-            let query = Query::from(&code(&vector));
-            // What eight bits tell apart badly, sixteen put in order.
-            let mut near = shared.mirror().nearest(&query, 3 * most);
-            if let Some(last) = most.checked_sub(1).and_then(|last| near.get(last)) {
-                let least = last.candidate.similarity - TOLD_APART;
-                near.retain(|one| one.candidate.similarity >= least);
+        let found = self.read_blocking(move |shared, connection| {
+            let query = QuantizedQuery::from(&quantize(&vector));
+            // Rescore with 16-bit vectors whatever 8 bits cannot rank reliably.
+            let mut hits = shared.index().nearest(&query, 3 * limit);
+            if let Some(last) = limit.checked_sub(1).and_then(|last| hits.get(last)) {
+                let min_similarity = last.candidate.similarity - QUANTIZATION_ERROR;
+                hits.retain(|one| one.candidate.similarity >= min_similarity);
             }
-            shared.refine(connection, &vector, &mut near)?;
-            near.sort_by(|a, b| b.candidate.similarity.total_cmp(&a.candidate.similarity));
+            shared.rescore(connection, &vector, &mut hits)?;
+            hits.sort_by(|a, b| b.candidate.similarity.total_cmp(&a.candidate.similarity));
             let mut found = Vec::new();
-            for one in near.iter().take(most) {
-                if let Some(example) = rows::numbered(connection, one.number)? {
+            for one in hits.iter().take(limit) {
+                if let Some(example) = rows::get_by_number(connection, one.number)? {
                     found.push((example.id, one.candidate.similarity));
                 }
             }
@@ -120,24 +126,24 @@ impl FileStore {
         found.await
     }
 
-    /// Makes file and embedder agree: the same name, and vectors as long.
-    async fn agree(&self) -> Result<(), Error> {
+    /// Re-embeds all questions if the file was written with a different embedder or vector length.
+    async fn ensure_embedder(&self) -> Result<(), Error> {
         loop {
-            let (theirs, dimensions, questions) = self.shared_questions().await?;
+            let (theirs, dimensions, questions) = self.stored_questions().await?;
             let ours = self.embedder.dimensions();
-            let same = theirs.as_deref() == Some(self.shared.embedder.as_str())
+            let same = theirs.as_deref() == Some(self.inner.embedder.as_str())
                 && (dimensions.is_none() || ours.is_none() || dimensions == ours);
             if same {
                 return Ok(());
             }
             let texts: Vec<&str> = questions.iter().map(|(_, question)| question.as_str()).collect();
-            let vectors = self.coded(&texts).await?;
+            let vectors = self.quantized_vectors(&texts).await?;
             let dimensions = vectors.first().map(|(dimensions, _)| *dimensions).or(ours);
-            let shared = Arc::clone(&self.shared);
-            let done = blocking(move || {
-                let coded: Vec<Coded> = vectors.into_iter().map(|(_, coded)| coded).collect();
-                shared.writing(|step| {
-                    // Examples that another program added meanwhile have to be embedded too.
+            let shared = Arc::clone(&self.inner);
+            let done = run_blocking(move || {
+                let coded: Vec<QuantizedVector> = vectors.into_iter().map(|(_, coded)| coded).collect();
+                shared.in_transaction(|step| {
+                    // Examples added by another process in the meantime must be embedded too.
                     let numbers: Vec<i64> = questions.iter().map(|(number, _)| *number).collect();
                     let embedded: HashSet<i64> = numbers.iter().copied().collect();
                     let mut statement = step.prepare("SELECT number FROM example")?;
@@ -146,13 +152,13 @@ impl FileStore {
                             return Ok(false);
                         }
                     }
-                    rows::revector(step, &numbers, &coded)?;
+                    rows::reembed(step, &numbers, &coded)?;
                     step.execute("DELETE FROM list", [])?;
-                    let changed = rows::next(step)?;
-                    // Whoever has read the old vectors reads everything anew.
-                    rows::say(step, "pruned", &changed)?;
-                    rows::say(step, "embedder", &shared.embedder)?;
-                    rows::say(step, "dimensions", &dimensions.map(|dimensions| dimensions as i64))?;
+                    let changed = rows::next_sequence(step)?;
+                    // Forces a full reload in every process that has loaded the old vectors.
+                    rows::set_meta(step, "pruned", &changed)?;
+                    rows::set_meta(step, "embedder", &shared.embedder)?;
+                    rows::set_meta(step, "dimensions", &dimensions.map(|dimensions| dimensions as i64))?;
                     Ok(true)
                 })
             });
@@ -162,16 +168,18 @@ impl FileStore {
         }
     }
 
-    /// With which embedder the file was made, how long its vectors are, and, if that is not ours, its questions.
+    /// Returns the embedder and vector length recorded in the file, and all questions if they
+    /// differ from ours.
     #[allow(clippy::type_complexity)]
-    async fn shared_questions(&self) -> Result<(Option<String>, Option<usize>, Vec<(i64, String)>), Error> {
-        let shared = Arc::clone(&self.shared);
+    async fn stored_questions(&self) -> Result<(Option<String>, Option<usize>, Vec<(i64, String)>), Error> {
+        let shared = Arc::clone(&self.inner);
         let ours = self.embedder.dimensions();
-        blocking(move || {
+        run_blocking(move || {
             let writer = shared.writer();
-            let refused = |error: rusqlite::Error| meaning(&shared.name, &error);
-            let theirs: Option<String> = rows::about(&writer, "embedder").map_err(refused)?;
-            let dimensions: Option<i64> = rows::about::<Option<i64>>(&writer, "dimensions").map_err(refused)?.flatten();
+            let refused = |error: rusqlite::Error| to_store_error(&shared.name, &error);
+            let theirs: Option<String> = rows::get_meta(&writer, "embedder").map_err(refused)?;
+            let dimensions: Option<i64> =
+                rows::get_meta::<Option<i64>>(&writer, "dimensions").map_err(refused)?.flatten();
             let dimensions = dimensions.and_then(|dimensions| usize::try_from(dimensions).ok());
             let same = theirs.as_deref() == Some(shared.embedder.as_str());
             if same && (dimensions.is_none() || ours.is_none() || ours == dimensions) {
@@ -193,46 +201,46 @@ impl FileStore {
         Ok(vectors.pop().unwrap_or_default())
     }
 
-    /// Vectors as they are kept, each with its length.
-    async fn coded(&self, texts: &[&str]) -> Result<Vec<(usize, Coded)>, Error> {
+    /// Embeds and quantizes texts; returns each vector with its original length.
+    async fn quantized_vectors(&self, texts: &[&str]) -> Result<Vec<(usize, QuantizedVector)>, Error> {
         let mut all = Vec::with_capacity(texts.len());
-        for part in texts.chunks(EMBEDDED) {
+        for part in texts.chunks(EMBED_BATCH_SIZE) {
             let vectors = self.embedder.embed(part).await.map_err(Error::Embedding)?;
-            all.extend(vectors.iter().map(|vector| (vector.len(), code(vector))));
-            // The embedder that is compiled in never waits; others want their turn on this thread.
+            all.extend(vectors.iter().map(|vector| (vector.len(), quantize(vector))));
+            // The built-in embedder never yields, so let other tasks run between batches.
             tokio::task::yield_now().await;
         }
         match all.iter().find(|(length, _)| *length == 0 || *length != all[0].0) {
             None if all.len() == texts.len() => Ok(all),
             _ => Err(Error::Unusable {
-                message: format!("the embedder `{}` made vectors of different lengths", self.shared.embedder),
+                message: format!("the embedder `{}` returned vectors of different lengths", self.inner.embedder),
                 hint: "use another embedder".into(),
             }),
         }
     }
 
-    /// Reads on a thread that may wait, after catching up with the file.
-    async fn reading<T: Send + 'static>(
+    /// Reads on a blocking thread, after synchronizing the index with the file.
+    async fn read_blocking<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Shared, &Connection) -> Result<T, Trouble> + Send + 'static,
+        read: impl FnOnce(&FileStoreInner, &Connection) -> Result<T, FileStoreFailure> + Send + 'static,
     ) -> Result<T, Error> {
-        let shared = Arc::clone(&self.shared);
-        blocking(move || {
+        let shared = Arc::clone(&self.inner);
+        run_blocking(move || {
             let read = shared.with_reader(|connection| read(&shared, connection));
-            index::tend(&shared);
+            index_builder::maintain_index(&shared);
             read
         })
         .await
     }
 
-    /// Writes on a thread that may wait: all of it, or nothing.
-    async fn writing<T: Send + 'static>(
+    /// Writes in one transaction on a blocking thread.
+    async fn write_blocking<T: Send + 'static>(
         &self,
-        write: impl FnOnce(&Transaction<'_>) -> Result<T, Trouble> + Send + 'static,
+        write: impl FnOnce(&Transaction<'_>) -> Result<T, FileStoreFailure> + Send + 'static,
     ) -> Result<T, Error> {
-        let shared = Arc::clone(&self.shared);
-        blocking(move || {
-            shared.writing(|step| {
+        let shared = Arc::clone(&self.inner);
+        run_blocking(move || {
+            shared.in_transaction(|step| {
                 shared.check_embedder(step)?;
                 write(step)
             })
@@ -243,90 +251,94 @@ impl FileStore {
 
 impl Drop for FileStore {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Release);
+        self.inner.is_stopped.store(true, Ordering::Release);
     }
 }
 
-impl Shared {
+impl FileStoreInner {
     fn open(path: PathBuf, embedder: String) -> Result<Self, Error> {
-        let writer = form::open(&path)?;
+        let writer = migrations::open(&path)?;
         Ok(Self {
-            name: shown(&path),
+            name: display_path(&path),
             path,
             embedder,
             writer: Mutex::new(writer),
             readers: Mutex::new(Vec::new()),
-            mirror: RwLock::new(Mirror::new(0)),
-            following: Mutex::new(()),
-            building: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
+            index: RwLock::new(SearchIndex::new(0)),
+            sync_lock: Mutex::new(()),
+            is_building: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
         })
     }
 
-    // A thread that panicked while it held one of these left it as it was before or after: each holder changes it at once.
+    // Poisoning is ignored: every holder changes the value in a single step, so a panic cannot
+    // leave it inconsistent.
     fn writer(&self) -> MutexGuard<'_, Connection> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn mirror(&self) -> RwLockReadGuard<'_, Mirror> {
-        self.mirror.read().unwrap_or_else(PoisonError::into_inner)
+    fn index(&self) -> RwLockReadGuard<'_, SearchIndex> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn mirror_mut(&self) -> RwLockWriteGuard<'_, Mirror> {
-        self.mirror.write().unwrap_or_else(PoisonError::into_inner)
+    fn index_mut(&self) -> RwLockWriteGuard<'_, SearchIndex> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn readers(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check_embedder(&self, connection: &Connection) -> Result<(), Trouble> {
-        let theirs: Option<String> = rows::about(connection, "embedder")?;
+    fn check_embedder(&self, connection: &Connection) -> Result<(), FileStoreFailure> {
+        let theirs: Option<String> = rows::get_meta(connection, "embedder")?;
         match theirs {
             Some(theirs) if theirs != self.embedder => {
-                Err(Trouble::Told(other_embedder(&self.name, &theirs, &self.embedder)))
+                Err(FileStoreFailure::Reported(embedder_changed(&self.name, &theirs, &self.embedder)))
             }
             _ => Ok(()),
         }
     }
 
-    fn writing<T>(&self, write: impl FnOnce(&Transaction<'_>) -> Result<T, Trouble>) -> Result<T, Error> {
+    fn in_transaction<T>(
+        &self,
+        write: impl FnOnce(&Transaction<'_>) -> Result<T, FileStoreFailure>,
+    ) -> Result<T, Error> {
         let mut writer = self.writer();
-        let told = |trouble: Trouble| trouble.told(&self.name);
-        let step =
-            writer.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| told(error.into()))?;
-        let written = write(&step).map_err(told)?;
-        step.commit().map_err(|error| told(error.into()))?;
+        let to_error = |failure: FileStoreFailure| failure.into_error(&self.name);
+        let transaction =
+            writer.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| to_error(error.into()))?;
+        let written = write(&transaction).map_err(to_error)?;
+        transaction.commit().map_err(|error| to_error(error.into()))?;
         Ok(written)
     }
 
-    /// Lends a connection that sees one state of the file, which the memory has caught up with.
-    fn with_reader<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Trouble>) -> Result<T, Error> {
-        let told = |trouble: Trouble| trouble.told(&self.name);
+    /// Runs `read` on a connection with a snapshot of the file that the index is synchronized with.
+    fn with_reader<T>(&self, read: impl FnOnce(&Connection) -> Result<T, FileStoreFailure>) -> Result<T, Error> {
+        let to_error = |failure: FileStoreFailure| failure.into_error(&self.name);
         let idle = self.readers().pop();
         let reader = match idle {
             Some(reader) => reader,
-            None => form::reader(&self.path).map_err(|error| told(error.into()))?,
+            None => migrations::open_reader(&self.path).map_err(|error| to_error(error.into()))?,
         };
-        let answer = self.read(&reader, read).map_err(told);
+        let answer = self.read_synced(&reader, read).map_err(to_error);
         self.readers().push(reader);
         answer
     }
 
-    fn read<T>(
+    fn read_synced<T>(
         &self,
         connection: &Connection,
-        read: impl FnOnce(&Connection) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        // In one transaction every look at the file costs a tenth of what it costs by itself.
+        read: impl FnOnce(&Connection) -> Result<T, FileStoreFailure>,
+    ) -> Result<T, FileStoreFailure> {
+        // Inside a transaction each read costs a tenth of what it costs on its own.
         let step = connection.unchecked_transaction()?;
-        let now: i64 = rows::about(&step, "sequence")?.unwrap_or(0);
-        if self.mirror().applied < now {
-            let _one_at_a_time = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        let now: i64 = rows::get_meta(&step, "sequence")?.unwrap_or(0);
+        if self.index().last_sequence < now {
+            let _one_at_a_time = self.sync_lock.lock().unwrap_or_else(PoisonError::into_inner);
             self.check_embedder(&step)?;
-            if self.mirror().applied < now {
-                let mut mirror = self.mirror_mut();
-                mirror.follow(&step).inspect_err(|_| *mirror = Mirror::new(0))?;
+            if self.index().last_sequence < now {
+                let mut mirror = self.index_mut();
+                mirror.sync(&step).inspect_err(|_| *mirror = SearchIndex::new(0))?;
             }
         }
         let answer = read(&step);
@@ -334,15 +346,16 @@ impl Shared {
         answer
     }
 
-    /// Puts the similarity from all sixteen bits in the place of the one from eight.
-    fn refine(&self, connection: &Connection, vector: &[f32], near: &mut [Near]) -> Result<(), Trouble> {
+    /// Replaces 8-bit similarities by 16-bit ones.
+    fn rescore(&self, connection: &Connection, vector: &[f32], hits: &mut [IndexHit]) -> Result<(), FileStoreFailure> {
         let mut statement = connection.prepare_cached("SELECT rest FROM rest WHERE number = ?")?;
-        let mirror = self.mirror();
-        for one in near {
-            // Its row may be another example's since it was found.
-            let Some((scale, codes)) = mirror.coded(one.row, one.number) else { continue };
-            let exact = statement
-                .query_row([one.number], |row| Ok(similarity(vector, scale, codes, row.get_ref(0)?.as_blob()?)));
+        let index = self.index();
+        for one in hits {
+            // The row may have been reused for another example since the search.
+            let Some((scale, codes)) = index.quantized(one.row, one.number) else { continue };
+            let exact = statement.query_row([one.number], |row| {
+                Ok(refined_similarity(vector, scale, codes, row.get_ref(0)?.as_blob()?))
+            });
             if let Some(exact) = exact.optional()? {
                 one.candidate.similarity = exact;
             }
@@ -350,130 +363,135 @@ impl Shared {
         Ok(())
     }
 
-    fn search(&self, connection: &Connection, sought: &Sought<'_>, vector: &[f32]) -> Result<Vec<Found>, Trouble> {
-        if vector.is_empty() || sought.most == 0 {
+    fn search(
+        &self,
+        connection: &Connection,
+        query: &ExampleQuery<'_>,
+        vector: &[f32],
+    ) -> Result<Vec<ScoredExample>, FileStoreFailure> {
+        if vector.is_empty() || query.limit == 0 {
             return Ok(Vec::new());
         }
-        let coded = code(vector);
-        let mirror = self.mirror();
-        if mirror.vectors.is_empty() {
+        let coded = quantize(vector);
+        let index = self.index();
+        if index.vectors.is_empty() {
             return Ok(Vec::new());
         }
-        if mirror.vectors.dimensions() != vector.len() {
-            let (kept, made) = (mirror.vectors.dimensions() as i64, vector.len() as i64);
-            return Err(Trouble::Told(other_length(&self.name, kept, made)));
+        if index.vectors.dimensions() != vector.len() {
+            let (kept, made) = (index.vectors.dimensions() as i64, vector.len() as i64);
+            return Err(FileStoreFailure::Reported(dimensions_changed(&self.name, kept, made)));
         }
-        let pool = mirror.pool(sought, &Query::from(&coded));
-        drop(mirror);
-        // Only those that may be shown are put into their exact order.
-        let candidates: Vec<rank::Candidate> = pool.iter().map(|near| near.candidate).collect();
-        let first = rank::order(&candidates, 2 * sought.most);
-        let mut near: Vec<Near> = first.iter().map(|(at, _)| pool[*at]).collect();
-        self.refine(connection, vector, &mut near)?;
-        let candidates: Vec<rank::Candidate> = near.iter().map(|near| near.candidate).collect();
-        let mut found = Vec::with_capacity(sought.most);
-        for (at, score) in rank::order(&candidates, sought.most) {
-            // One that was removed just now is left out.
-            if let Some(example) = rows::numbered(connection, near[at].number)? {
-                found.push(Found { example, similarity: near[at].candidate.similarity, score });
+        let pool = index.candidates(query, &QuantizedQuery::from(&coded));
+        drop(index);
+        // Only the candidates that may be selected are rescored.
+        let candidates: Vec<rank::ExampleCandidate> = pool.iter().map(|hits| hits.candidate).collect();
+        let first = rank::select_diverse(&candidates, 2 * query.limit);
+        let mut near: Vec<IndexHit> = first.iter().map(|(at, _)| pool[*at]).collect();
+        self.rescore(connection, vector, &mut near)?;
+        let candidates: Vec<rank::ExampleCandidate> = near.iter().map(|near| near.candidate).collect();
+        let mut found = Vec::with_capacity(query.limit);
+        for (at, score) in rank::select_diverse(&candidates, query.limit) {
+            // Examples that were removed concurrently are skipped.
+            if let Some(example) = rows::get_by_number(connection, near[at].number)? {
+                found.push(ScoredExample { example, similarity: near[at].candidate.similarity, score });
             }
         }
         Ok(found)
     }
 }
 
-/// Runs what waits for the disk on a thread that may.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+/// Runs blocking work on the runtime's blocking thread pool.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
         Err(Error::Unavailable {
             message: format!("the examples could not be used: {error}"),
-            hint: "try again; please report it if it stays so".into(),
+            hint: "try again; please report it if it persists".into(),
         })
     })
 }
 
 impl ExampleStore for FileStore {
     fn name(&self) -> &str {
-        &self.shared.name
+        &self.inner.name
     }
 
-    fn add<'a>(&'a self, examples: &'a [Example]) -> Answer<'a, usize> {
+    fn add<'a>(&'a self, examples: &'a [Example]) -> BoxFuture<'a, usize> {
         Box::pin(async move {
             if examples.is_empty() {
                 return Ok(0);
             }
             let texts: Vec<&str> = examples.iter().map(|example| example.question.as_str()).collect();
-            let vectors = self.coded(&texts).await?;
+            let vectors = self.quantized_vectors(&texts).await?;
             let dimensions = vectors.first().map_or(0, |(dimensions, _)| *dimensions) as i64;
-            let coded: Vec<Coded> = vectors.into_iter().map(|(_, coded)| coded).collect();
+            let coded: Vec<QuantizedVector> = vectors.into_iter().map(|(_, coded)| coded).collect();
             let examples = examples.to_vec();
-            let name = self.shared.name.clone();
-            self.writing(move |step| {
-                match rows::about::<Option<i64>>(step, "dimensions")?.flatten() {
-                    None => rows::say(step, "dimensions", &dimensions)?,
+            let name = self.inner.name.clone();
+            self.write_blocking(move |step| {
+                match rows::get_meta::<Option<i64>>(step, "dimensions")?.flatten() {
+                    None => rows::set_meta(step, "dimensions", &dimensions)?,
                     Some(kept) if kept == dimensions => {}
                     Some(kept) => {
-                        return Err(Trouble::Told(other_length(&name, kept, dimensions)));
+                        return Err(FileStoreFailure::Reported(dimensions_changed(&name, kept, dimensions)));
                     }
                 }
-                Ok(rows::put(step, &examples, &coded)?)
+                Ok(rows::upsert(step, &examples, &coded)?)
             })
             .await
         })
     }
 
-    fn search<'a>(&'a self, sought: &'a Sought<'a>) -> Answer<'a, Vec<Found>> {
+    fn search<'a>(&'a self, query: &'a ExampleQuery<'a>) -> BoxFuture<'a, Vec<ScoredExample>> {
         Box::pin(async move {
-            let vector = self.vector(sought.question).await?;
-            // The thread that searches may outlive this future, so it gets its own copies.
-            let (question, database) = (sought.question.to_string(), sought.database.to_string());
-            let dialect = sought.dialect.map(str::to_string);
-            let (only_database, only_verified, most) = (sought.only_database, sought.only_verified, sought.most);
-            self.reading(move |shared, connection| {
-                let sought = Sought {
+            let vector = self.vector(query.question).await?;
+            // The blocking thread may outlive this future, so it needs owned copies.
+            let (question, database) = (query.question.to_string(), query.database.to_string());
+            let dialect = query.dialect.map(str::to_string);
+            let (only_database, only_verified, limit) = (query.only_database, query.only_verified, query.limit);
+            self.read_blocking(move |shared, connection| {
+                let query = ExampleQuery {
                     question: &question,
                     database: &database,
                     dialect: dialect.as_deref(),
                     only_database,
                     only_verified,
-                    most,
+                    limit,
                 };
-                shared.search(connection, &sought, &vector)
+                shared.search(connection, &query, &vector)
             })
             .await
         })
     }
 
-    fn get<'a>(&'a self, id: &'a str) -> Answer<'a, Option<Example>> {
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Option<Example>> {
         let id = id.to_string();
-        Box::pin(self.reading(move |_, connection| Ok(rows::get(connection, &id)?)))
+        Box::pin(self.read_blocking(move |_, connection| Ok(rows::get(connection, &id)?)))
     }
 
-    fn list<'a>(&'a self, filter: &'a Filter, skip: usize, most: usize) -> Answer<'a, Vec<Example>> {
+    fn list<'a>(&'a self, filter: &'a ExampleFilter, skip: usize, limit: usize) -> BoxFuture<'a, Vec<Example>> {
         let filter = filter.clone();
-        Box::pin(self.reading(move |_, connection| Ok(rows::list(connection, &filter, skip, most)?)))
+        Box::pin(self.read_blocking(move |_, connection| Ok(rows::list(connection, &filter, skip, limit)?)))
     }
 
-    fn count<'a>(&'a self, filter: &'a Filter) -> Answer<'a, usize> {
+    fn count<'a>(&'a self, filter: &'a ExampleFilter) -> BoxFuture<'a, usize> {
         let filter = filter.clone();
-        Box::pin(self.reading(move |_, connection| Ok(rows::count(connection, &filter)?)))
+        Box::pin(self.read_blocking(move |_, connection| Ok(rows::count(connection, &filter)?)))
     }
 
-    fn change<'a>(&'a self, changes: &'a [(&'a str, Change)]) -> Answer<'a, usize> {
-        let changes: Vec<(String, Change)> =
-            merged(changes).into_iter().map(|(id, change)| (id.to_string(), change)).collect();
-        Box::pin(self.writing(move |step| {
+    fn update<'a>(&'a self, changes: &'a [(&'a str, ExampleUpdate)]) -> BoxFuture<'a, usize> {
+        let changes: Vec<(String, ExampleUpdate)> =
+            merge_updates(changes).into_iter().map(|(id, change)| (id.to_string(), change)).collect();
+        Box::pin(self.write_blocking(move |step| {
             let mut there = 0;
             for (id, change) in &changes {
-                there += usize::from(rows::change(step, id, *change)?);
+                there += usize::from(rows::update(step, id, *change)?);
             }
             Ok(there)
         }))
     }
 
-    fn remove<'a>(&'a self, ids: &'a [&'a str]) -> Answer<'a, usize> {
+    fn remove<'a>(&'a self, ids: &'a [&'a str]) -> BoxFuture<'a, usize> {
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_string()).collect();
-        Box::pin(self.writing(move |step| Ok(rows::remove(step, &ids)?)))
+        Box::pin(self.write_blocking(move |step| Ok(rows::remove(step, &ids)?)))
     }
 }
 

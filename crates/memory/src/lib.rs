@@ -1,62 +1,66 @@
-//! Questions with the queries that answered them: remembered, found again by likeness, forgotten.
+//! Stores of few-shot examples: questions with the queries that answer them, searched by
+//! similarity.
 //!
-//! An [`ExampleStore`] keeps [`Example`]s. The one that needs nothing is a single file; others are servers that several
-//! programs share. All of them are held to the same suite of tests.
+//! An [`ExampleStore`] holds [`Example`]s. The default store is a single file without dependencies;
+//! the others are servers that several programs share. All stores pass the same test suite.
 
-mod changes;
+mod bm25;
 mod chroma;
-mod embedding;
 mod error;
 mod example;
 mod file;
-mod numbers;
-mod open;
+pub mod import;
+mod int_map;
 mod postgres;
+mod query;
+mod query_template;
 pub mod rank;
-pub mod seed;
-mod skeleton;
-mod sought;
-pub mod vectors;
-mod words;
+mod registry;
+mod store_embedder;
+mod updates;
+pub mod vector_index;
 
 use std::pin::Pin;
 
 pub use chroma::ChromaStore;
 pub use error::Error;
-pub use example::{Example, Provenance, Standing, id, normalised};
-pub use file::{FileStore, Size};
-pub use open::open;
-pub use postgres::{Pool, PostgresStore, Twice, Values};
-pub use skeleton::skeleton;
-pub use sought::{Change, Filter, Found, Sought};
+pub use example::{Example, Provenance, VerificationStatus, example_id, normalize_question};
+pub use file::{FileStore, StoreSize};
+pub use postgres::{Idempotent, PostgresStore, SqlParams, StorePool};
+pub use query::{ExampleFilter, ExampleQuery, ExampleUpdate, ScoredExample};
+pub use query_template::template_hash;
+pub use registry::open;
 
-/// What a store gives back in time. A box rather than a generic, so that stores can stand behind `dyn ExampleStore`.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+/// Future returned by a store, boxed so that [`ExampleStore`] is dyn-compatible.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// A place where examples are kept. It makes the vectors of the questions itself, with the embedder that it was opened with.
+/// Store of examples, which embeds questions with the embedder that it was opened with.
 pub trait ExampleStore: Send + Sync {
-    /// What to call it in messages. Never holds a password.
+    /// Returns the name of the store for messages. It never contains a password.
     fn name(&self) -> &str;
 
-    /// Keeps examples, for good once this returns. One that is there already (the same [`Example::id`]) gets the new query,
-    /// provenance and standing, and its counts stay. Gives back how many were not there before.
-    fn add<'a>(&'a self, examples: &'a [Example]) -> Answer<'a, usize>;
+    /// Adds examples durably; returns the number of new ones.
+    ///
+    /// An existing example (same [`Example::id`]) gets the new query, provenance and status, and
+    /// keeps its counters.
+    fn add<'a>(&'a self, examples: &'a [Example]) -> BoxFuture<'a, usize>;
 
-    /// Those that are most like a question and may be shown to a model, best first.
-    fn search<'a>(&'a self, sought: &'a Sought<'a>) -> Answer<'a, Vec<Found>>;
+    /// Returns the examples that are most similar to a question and eligible for a prompt, best
+    /// first.
+    fn search<'a>(&'a self, query: &'a ExampleQuery<'a>) -> BoxFuture<'a, Vec<ScoredExample>>;
 
-    /// The one with this id.
-    fn get<'a>(&'a self, id: &'a str) -> Answer<'a, Option<Example>>;
+    /// Returns the example with this id.
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Option<Example>>;
 
-    /// Those that fit, newest first.
-    fn list<'a>(&'a self, filter: &'a Filter, skip: usize, most: usize) -> Answer<'a, Vec<Example>>;
+    /// Returns the examples that match a filter, newest first.
+    fn list<'a>(&'a self, filter: &'a ExampleFilter, skip: usize, limit: usize) -> BoxFuture<'a, Vec<Example>>;
 
-    /// How many fit.
-    fn count<'a>(&'a self, filter: &'a Filter) -> Answer<'a, usize>;
+    /// Returns the number of examples that match a filter.
+    fn count<'a>(&'a self, filter: &'a ExampleFilter) -> BoxFuture<'a, usize>;
 
-    /// Changes what is known of examples, all of it or nothing; gives back how many there were with these ids.
-    fn change<'a>(&'a self, changes: &'a [(&'a str, Change)]) -> Answer<'a, usize>;
+    /// Updates examples atomically; returns the number of ids that exist.
+    fn update<'a>(&'a self, changes: &'a [(&'a str, ExampleUpdate)]) -> BoxFuture<'a, usize>;
 
-    /// Forgets examples; gives back how many were there.
-    fn remove<'a>(&'a self, ids: &'a [&'a str]) -> Answer<'a, usize>;
+    /// Deletes examples; returns the number that existed.
+    fn remove<'a>(&'a self, ids: &'a [&'a str]) -> BoxFuture<'a, usize>;
 }

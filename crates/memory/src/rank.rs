@@ -1,81 +1,83 @@
-//! Which of the examples that were found are shown, and in which order. Pure; every store ranks by it.
+//! Ranking of candidate examples, as pure functions that all stores share.
 
-use crate::example::{Example, Standing};
-use crate::skeleton::skeleton;
-use crate::sought::{Found, Sought};
-use crate::words::{Words, said, words};
+use crate::bm25::{Bm25Index, token_hashes, tokens};
+use crate::example::{Example, VerificationStatus};
+use crate::query::{ExampleQuery, ScoredExample};
+use crate::query_template::template_hash;
 
-/// How many examples a store should find, by vectors alone, for [`rank`] to choose from.
-pub const POOL: usize = 64;
+/// Number of nearest neighbours that a store should pass to [`rank`].
+pub const CANDIDATE_LIMIT: usize = 64;
 
-/// How many more a store should find by words that hardly any of those has.
-pub const BY_WORDS: usize = 16;
-/// A word that more of the nearest have needs no search of its own.
-const FEW_HAVE_IT: usize = 2;
-/// So many words are looked for, the longest: they are the most telling.
-const MOST_MISSED: usize = 4;
+/// Number of additional candidates for words that hardly any of the nearest neighbours contain.
+pub const WORD_MATCH_LIMIT: usize = 16;
+/// Maximum number of nearest neighbours with a word for which a word search is still done.
+const MAX_COVERED_MATCHES: usize = 2;
+/// Maximum number of words to search for; the longest are taken because they are the most specific.
+const MAX_MISSED_WORDS: usize = 4;
 
-/// What the words are worth beside the vectors. docs/memory.md has what was measured.
-const WORDS: f32 = 0.1;
-/// What it is worth to be an example of the database that is asked.
-const OWN: f32 = 0.1;
-/// Of two that are alike, the one that somebody looked at.
-const VERIFIED: f32 = 0.01;
-/// What an example that only ever did harm loses.
-const HARM: f32 = 0.4;
-/// What an example loses for each one before it that has the same skeleton.
-const REPEATED: f32 = 0.1;
+/// Weight of the BM25 score relative to vector similarity. See docs/measurements/memory.md for the measurements.
+const WORD_WEIGHT: f32 = 0.1;
+/// Bonus for examples of the queried database.
+const SAME_DATABASE_BONUS: f32 = 0.1;
+/// Bonus for verified examples, a tie-breaker.
+const VERIFIED_BONUS: f32 = 0.01;
+/// Penalty for an example that has only ever caused harm.
+const HARM_PENALTY: f32 = 0.4;
+/// Penalty for each higher-ranked example with the same query template.
+const REPEATED_TEMPLATE_PENALTY: f32 = 0.1;
 
-/// What ranking needs to know of an example.
+/// Features of an example for ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Candidate {
-    /// By the vectors: 1 is the same.
+pub struct ExampleCandidate {
+    /// Cosine similarity of the embeddings; 1 is identical.
     pub similarity: f32,
-    /// By the words: 1 is the same.
-    pub words: f32,
-    /// Whether it is of the database that is asked.
-    pub own: bool,
-    /// Whether it can be trusted.
-    pub verified: bool,
-    /// How often it helped.
+    /// Normalized BM25 score; 1 is identical.
+    pub word_score: f32,
+    /// `true` if it belongs to the queried database.
+    pub is_same_database: bool,
+    /// `true` if it is verified.
+    pub is_verified: bool,
+    /// Number of times it helped.
     pub helped: u32,
-    /// How often it hurt.
+    /// Number of times it hurt.
     pub hurt: u32,
-    /// [`skeleton`] of its query.
-    pub skeleton: u64,
+    /// [`template_hash`] of its query.
+    pub template_hash: u64,
 }
 
-impl Candidate {
-    /// How good it is by itself.
+impl ExampleCandidate {
+    /// Returns the score, without the penalty for repeated templates.
     fn score(&self) -> f32 {
-        // Two good ones are lent to it, so that one complaint does not condemn it.
+        // Smoothed with two assumed successes, so that a single complaint does not rule an example
+        // out.
         let harm = self.hurt as f32 / (self.hurt as f32 + self.helped as f32 + 2.0);
         self.similarity
-            + WORDS * self.words
-            + if self.own { OWN } else { 0.0 }
-            + if self.verified { VERIFIED } else { 0.0 }
-            - HARM * harm
+            + WORD_WEIGHT * self.word_score
+            + if self.is_same_database { SAME_DATABASE_BONUS } else { 0.0 }
+            + if self.is_verified { VERIFIED_BONUS } else { 0.0 }
+            - HARM_PENALTY * harm
     }
 }
 
-/// The best of the candidates, best first, with what they were ranked by. Repeated skeletons stand back for others that are
-/// nearly as alike.
-pub fn order(candidates: &[Candidate], most: usize) -> Vec<(usize, f32)> {
-    let mut left: Vec<(usize, f32)> = candidates.iter().map(Candidate::score).enumerate().collect();
-    // Those that are equal stay in the order that they were given in.
+/// Selects the best candidates, best first, and returns their indices and scores.
+///
+/// Repeated templates rank below different ones that are nearly as similar.
+pub fn select_diverse(candidates: &[ExampleCandidate], limit: usize) -> Vec<(usize, f32)> {
+    let mut left: Vec<(usize, f32)> = candidates.iter().map(ExampleCandidate::score).enumerate().collect();
+    // The sort is stable: candidates with equal scores keep their order.
     left.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut chosen: Vec<(usize, f32)> = Vec::new();
-    while chosen.len() < most {
+    while chosen.len() < limit {
         let best = left.iter().enumerate().fold(None, |best: Option<(usize, f32)>, (at, (_, score))| match best {
             Some((_, highest)) if highest >= *score => best,
             _ => Some((at, *score)),
         });
         let Some((at, score)) = best else { break };
         let (candidate, _) = left.remove(at);
-        let same = candidates[candidate].skeleton;
+        let same = candidates[candidate].template_hash;
         for (other, score) in &mut left {
-            if candidates[*other].skeleton == same {
-                *score -= REPEATED;
+            if candidates[*other].template_hash == same {
+                *score -= REPEATED_TEMPLATE_PENALTY;
             }
         }
         chosen.push((candidate, score));
@@ -83,60 +85,65 @@ pub fn order(candidates: &[Candidate], most: usize) -> Vec<(usize, f32)> {
     chosen
 }
 
-/// Whether an example may be shown for what is sought.
-pub fn may_be_shown(example: &Example, sought: &Sought<'_>) -> bool {
-    let standing = match example.standing {
-        Standing::Verified => true,
-        Standing::Unverified => !sought.only_verified,
-        Standing::Stale | Standing::Rejected => false,
+/// Returns whether an example may be included in a prompt for this query.
+pub fn is_eligible(example: &Example, query: &ExampleQuery<'_>) -> bool {
+    let status_allows = match example.standing {
+        VerificationStatus::Verified => true,
+        VerificationStatus::Unverified => !query.only_verified,
+        VerificationStatus::Stale | VerificationStatus::Rejected => false,
     };
-    standing
-        && sought.dialect.is_none_or(|dialect| dialect == example.dialect)
-        && (!sought.only_database || sought.database == example.database)
+    status_allows
+        && query.dialect.is_none_or(|dialect| dialect == example.dialect)
+        && (!query.only_database || query.database == example.database)
 }
 
-/// Words of the question that hardly any of the nearest has: names and codes, which vectors know little about. Stores that
-/// keep no counts of words look for these.
-pub fn missed<'q>(question: &'q str, nearest: &[(Example, f32)]) -> Vec<&'q str> {
-    let texts: Vec<Vec<u32>> = nearest.iter().map(|(example, _)| words(&example.question)).collect();
+/// Returns words of the question that hardly any nearest neighbour contains.
+///
+/// These are names and codes, which embeddings represent poorly. Stores without a BM25 index search
+/// for them separately.
+pub fn missed_words<'q>(question: &'q str, nearest: &[(Example, f32)]) -> Vec<&'q str> {
+    let texts: Vec<Vec<u32>> = nearest.iter().map(|(example, _)| token_hashes(&example.question)).collect();
     let have = |word: &str| {
-        let number = words(word);
+        let number = token_hashes(word);
         texts.iter().filter(|text| number.iter().all(|word| text.binary_search(word).is_ok())).count()
     };
-    let mut missed: Vec<&str> = said(question).filter(|word| word.chars().count() > 2).collect();
+    let mut missed: Vec<&str> = tokens(question).filter(|word| word.chars().count() > 2).collect();
     missed.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
     missed.dedup_by_key(|word| word.to_lowercase());
-    missed.into_iter().filter(|word| have(word) <= FEW_HAVE_IT).take(MOST_MISSED).collect()
+    missed.into_iter().filter(|word| have(word) <= MAX_COVERED_MATCHES).take(MAX_MISSED_WORDS).collect()
 }
 
-/// Ranks examples that were found elsewhere, each with its similarity, leaving out what may not be shown. How telling a word
-/// is, is judged by these examples alone.
-pub fn rank(found: Vec<(Example, f32)>, sought: &Sought<'_>) -> Vec<Found> {
+/// Ranks examples with known similarity and drops those that are not eligible.
+///
+/// Inverse document frequencies are computed over these examples alone.
+pub fn rank(found: Vec<(Example, f32)>, query: &ExampleQuery<'_>) -> Vec<ScoredExample> {
     let mut found: Vec<Option<(Example, f32)>> =
-        found.into_iter().filter(|(example, _)| may_be_shown(example, sought)).map(Some).collect();
-    let texts: Vec<Vec<u32>> = found.iter().flatten().map(|(example, _)| words(&example.question)).collect();
-    let mut all = Words::default();
+        found.into_iter().filter(|(example, _)| is_eligible(example, query)).map(Some).collect();
+    let texts: Vec<Vec<u32>> = found.iter().flatten().map(|(example, _)| token_hashes(&example.question)).collect();
+    let mut all = Bm25Index::default();
     for (row, text) in (0..).zip(&texts) {
         all.add(row, text);
     }
-    let asked = all.asked(&words(sought.question));
-    let candidates: Vec<Candidate> = found
+    let bm25_query = all.query(&token_hashes(query.question));
+    let candidates: Vec<ExampleCandidate> = found
         .iter()
         .flatten()
         .zip(&texts)
-        .map(|((example, similarity), text)| Candidate {
+        .map(|((example, similarity), text)| ExampleCandidate {
             similarity: *similarity,
-            words: asked.share(text),
-            own: example.database == sought.database,
-            verified: example.standing == Standing::Verified,
+            word_score: bm25_query.normalized_score(text),
+            is_same_database: example.database == query.database,
+            is_verified: example.standing == VerificationStatus::Verified,
             helped: example.helped,
             hurt: example.hurt,
-            skeleton: skeleton(&example.sql),
+            template_hash: template_hash(&example.sql),
         })
         .collect();
-    order(&candidates, sought.most)
+    select_diverse(&candidates, query.limit)
         .into_iter()
-        .filter_map(|(at, score)| found[at].take().map(|(example, similarity)| Found { example, similarity, score }))
+        .filter_map(|(at, score)| {
+            found[at].take().map(|(example, similarity)| ScoredExample { example, similarity, score })
+        })
         .collect()
 }
 
@@ -144,79 +151,90 @@ pub fn rank(found: Vec<(Example, f32)>, sought: &Sought<'_>) -> Vec<Found> {
 mod tests {
     use super::*;
 
-    const PLAIN: Candidate =
-        Candidate { similarity: 0.8, words: 0.5, own: false, verified: true, helped: 0, hurt: 0, skeleton: 1 };
+    const PLAIN: ExampleCandidate = ExampleCandidate {
+        similarity: 0.8,
+        word_score: 0.5,
+        is_same_database: false,
+        is_verified: true,
+        helped: 0,
+        hurt: 0,
+        template_hash: 1,
+    };
 
-    fn first(candidates: &[Candidate]) -> usize {
-        order(candidates, 1)[0].0
+    fn first(candidates: &[ExampleCandidate]) -> usize {
+        select_diverse(candidates, 1)[0].0
     }
 
     #[test]
-    fn f06_of_two_that_are_as_like_the_better_one_is_first() {
+    fn ranks_the_better_of_equally_similar_examples_first() {
         for better in [
-            Candidate { own: true, ..PLAIN },
-            Candidate { words: 0.6, ..PLAIN },
-            Candidate { similarity: 0.81, ..PLAIN },
+            ExampleCandidate { is_same_database: true, ..PLAIN },
+            ExampleCandidate { word_score: 0.6, ..PLAIN },
+            ExampleCandidate { similarity: 0.81, ..PLAIN },
         ] {
             assert_eq!(first(&[PLAIN, better]), 1, "{better:?}");
         }
         for worse in [
-            Candidate { verified: false, ..PLAIN },
-            Candidate { hurt: 1, ..PLAIN },
-            Candidate { hurt: 5, similarity: 0.95, ..PLAIN },
+            ExampleCandidate { is_verified: false, ..PLAIN },
+            ExampleCandidate { hurt: 1, ..PLAIN },
+            ExampleCandidate { hurt: 5, similarity: 0.95, ..PLAIN },
         ] {
             assert_eq!(first(&[worse, PLAIN]), 1, "{worse:?}");
         }
-        // One complaint among many that were content changes little.
-        assert_eq!(first(&[PLAIN, Candidate { hurt: 1, helped: 20, similarity: 0.83, ..PLAIN }]), 1);
+        // One complaint among many successes changes little.
+        assert_eq!(first(&[PLAIN, ExampleCandidate { hurt: 1, helped: 20, similarity: 0.83, ..PLAIN }]), 1);
         assert_eq!(first(&[PLAIN, PLAIN]), 0);
     }
 
     #[test]
-    fn f06_near_copies_do_not_fill_the_answer() {
-        let copies = (0..8).map(|at| Candidate { similarity: 0.9 - at as f32 / 1000.0, ..PLAIN });
-        let other = (2..6).map(|skeleton| Candidate { similarity: 0.85, skeleton, ..PLAIN });
-        let all: Vec<Candidate> = copies.chain(other).collect();
-        let chosen: Vec<usize> = order(&all, 5).into_iter().map(|(at, _)| at).collect();
+    fn selects_diverse_examples_over_similar_ones() {
+        let copies = (0..8).map(|at| ExampleCandidate { similarity: 0.9 - at as f32 / 1000.0, ..PLAIN });
+        let other = (2..6).map(|template_hash| ExampleCandidate { similarity: 0.85, template_hash, ..PLAIN });
+        let all: Vec<ExampleCandidate> = copies.chain(other).collect();
+        let chosen: Vec<usize> = select_diverse(&all, 5).into_iter().map(|(at, _)| at).collect();
         assert_eq!(chosen, [0, 8, 9, 10, 11]);
-        // Where there is nothing else that is alike, copies are better than strangers.
-        let far: Vec<Candidate> =
-            [PLAIN, PLAIN, Candidate { similarity: 0.1, skeleton: 2, ..PLAIN }].into_iter().collect();
-        assert_eq!(order(&far, 2).into_iter().map(|(at, _)| at).collect::<Vec<_>>(), [0, 1]);
-        assert!(order(&[], 5).is_empty() && order(&far, 0).is_empty());
+        // If nothing else is similar, repeated templates are better than unrelated examples.
+        let far: Vec<ExampleCandidate> =
+            [PLAIN, PLAIN, ExampleCandidate { similarity: 0.1, template_hash: 2, ..PLAIN }].into_iter().collect();
+        assert_eq!(select_diverse(&far, 2).into_iter().map(|(at, _)| at).collect::<Vec<_>>(), [0, 1]);
+        assert!(select_diverse(&[], 5).is_empty() && select_diverse(&far, 0).is_empty());
     }
 
     #[test]
-    fn f06_words_that_hardly_any_has_are_looked_for() {
+    fn searches_for_rare_terms_that_vectors_missed() {
         let near = |question: &str| (Example::new(question, "SELECT 1", "shop", "sqlite"), 0.9);
         let nearest: Vec<(Example, f32)> =
             (0..9).map(|at| near(&format!("How many parcels went to town {at}?"))).collect();
-        assert_eq!(missed("how many PARCELS went to Xanadu or to Ys?", &nearest), ["Xanadu"]);
-        assert!(missed("How many parcels?", &nearest).is_empty());
-        assert_eq!(missed("one three seventeen twenty five", &[]), ["seventeen", "twenty", "three", "five"]);
+        assert_eq!(missed_words("how many PARCELS went to Xanadu or to Ys?", &nearest), ["Xanadu"]);
+        assert!(missed_words("How many parcels?", &nearest).is_empty());
+        assert_eq!(missed_words("one three seventeen twenty five", &[]), ["seventeen", "twenty", "three", "five"]);
     }
 
     #[test]
-    fn f06_what_may_not_be_shown_is_left_out() {
+    fn filters_examples_by_status_database_and_limit() {
         let example =
             |question: &str, standing| Example { standing, ..Example::new(question, "SELECT 1", "shop", "sqlite") };
-        let all =
-            || Standing::ALL.iter().map(|standing| (example(standing.name(), *standing), 0.5)).collect::<Vec<_>>();
-        let sought = Sought {
+        let all = || {
+            VerificationStatus::ALL
+                .iter()
+                .map(|standing| (example(standing.name(), *standing), 0.5))
+                .collect::<Vec<_>>()
+        };
+        let sought = ExampleQuery {
             question: "x",
             database: "shop",
             dialect: None,
             only_database: false,
             only_verified: false,
-            most: 9,
+            limit: 9,
         };
         for (sought, count) in [
             (sought, 2),
-            (Sought { only_verified: true, ..sought }, 1),
-            (Sought { dialect: Some("postgres"), ..sought }, 0),
-            (Sought { only_database: true, ..sought }, 2),
-            (Sought { only_database: true, database: "other", ..sought }, 0),
-            (Sought { most: 1, ..sought }, 1),
+            (ExampleQuery { only_verified: true, ..sought }, 1),
+            (ExampleQuery { dialect: Some("postgres"), ..sought }, 0),
+            (ExampleQuery { only_database: true, ..sought }, 2),
+            (ExampleQuery { only_database: true, database: "other", ..sought }, 0),
+            (ExampleQuery { limit: 1, ..sought }, 1),
         ] {
             assert_eq!(rank(all(), &sought).len(), count, "{sought:?}");
         }

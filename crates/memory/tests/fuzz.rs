@@ -8,12 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use querymend_memory::{Example, ExampleStore, FileStore, Filter, Sought};
-use querymend_model::Static;
-use querymend_testing::{Counted, Fuzz, bytes, peak_everywhere, text};
+use querymend_memory::{Example, ExampleFilter, ExampleQuery, ExampleStore, FileStore};
+use querymend_model::StaticEmbedder;
+use querymend_testing::{CountingAllocator, FuzzTarget, mutate_bytes, mutate_text, peak_memory_all_threads};
 
 #[global_allocator]
-static COUNTED: Counted = Counted;
+static COUNTED: CountingAllocator = CountingAllocator;
 
 /// Memory and panics are counted over all threads, so that only one target runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -22,7 +22,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 const MOST: usize = 32 << 20;
 
 async fn made(path: &Path) {
-    let store = FileStore::open(path, Arc::new(Static::builtin().unwrap())).await.unwrap();
+    let store = FileStore::open(path, Arc::new(StaticEmbedder::builtin().unwrap())).await.unwrap();
     let questions = ["How many orders?", "Who sings?", "Which product is the dearest?", "Orders per month"];
     let examples: Vec<Example> = questions
         .iter()
@@ -32,23 +32,23 @@ async fn made(path: &Path) {
     store.search(&sought()).await.unwrap();
 }
 
-fn sought() -> Sought<'static> {
-    Sought {
+fn sought() -> ExampleQuery<'static> {
+    ExampleQuery {
         question: "How many orders are there?",
         database: "shop",
         dialect: None,
         only_database: false,
         only_verified: false,
-        most: 5,
+        limit: 5,
     }
 }
 
 /// All that is done with a store. What is wrong with it may be told at any point.
-async fn used(path: &Path, embedder: &Arc<Static>) {
+async fn used(path: &Path, embedder: &Arc<StaticEmbedder>) {
     let Ok(store) = FileStore::open(path, Arc::clone(embedder) as _).await else { return };
     drop(store.search(&sought()).await);
     drop(store.nearest("Who sings?", 3).await);
-    let listed = store.list(&Filter::default(), 0, 10).await;
+    let listed = store.list(&ExampleFilter::default(), 0, 10).await;
     for one in listed.into_iter().flatten() {
         drop(store.get(&one.id).await);
         drop(store.remove(&[&one.id]).await);
@@ -60,7 +60,7 @@ async fn used(path: &Path, embedder: &Arc<Static>) {
 struct Bench {
     runtime: tokio::runtime::Runtime,
     folder: tempfile::TempDir,
-    embedder: Arc<Static>,
+    embedder: Arc<StaticEmbedder>,
     whole: Vec<u8>,
 }
 
@@ -74,7 +74,12 @@ impl Bench {
         let copy = folder.path().join("copy.db");
         let connection = rusqlite::Connection::open(&path).unwrap();
         connection.execute_batch(&format!("VACUUM INTO '{}'", copy.display())).unwrap();
-        Self { whole: fs::read(&copy).unwrap(), runtime, folder, embedder: Arc::new(Static::builtin().unwrap()) }
+        Self {
+            whole: fs::read(&copy).unwrap(),
+            runtime,
+            folder,
+            embedder: Arc::new(StaticEmbedder::builtin().unwrap()),
+        }
     }
 
     /// A file of its own for each input: a thread of the last store may still read.
@@ -86,7 +91,7 @@ impl Bench {
     }
 
     fn hold(&self, path: &Path) {
-        let ((), held) = peak_everywhere(|| self.runtime.block_on(used(path, &self.embedder)));
+        let ((), held) = peak_memory_all_threads(|| self.runtime.block_on(used(path, &self.embedder)));
         assert!(held <= MOST, "{held} bytes were held at once");
     }
 }
@@ -95,9 +100,11 @@ impl Bench {
 fn fuzz_store_bytes() {
     let _alone = ALONE.lock().unwrap();
     let bench = Bench::new();
-    let target =
-        Fuzz::new("store_bytes", env!("CARGO_MANIFEST_DIR")).seeds([bench.whole.clone()]).inputs(120).everywhere();
-    target.run(&mut bytes, &|input| bench.hold(&bench.file(input).1));
+    let target = FuzzTarget::new("store_bytes", env!("CARGO_MANIFEST_DIR"))
+        .seeds([bench.whole.clone()])
+        .inputs(120)
+        .all_threads();
+    target.run(&mut mutate_bytes, &|input| bench.hold(&bench.file(input).1));
 }
 
 #[test]
@@ -162,8 +169,8 @@ fn fuzz_store_rows() {
     ];
     let _alone = ALONE.lock().unwrap();
     let bench = Bench::new();
-    let target = Fuzz::new("store_rows", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(150).everywhere();
-    target.run(&mut |random, pool| text(random, pool, &words), &|input| {
+    let target = FuzzTarget::new("store_rows", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(150).all_threads();
+    target.run(&mut |random, pool| mutate_text(random, pool, &words), &|input| {
         let (_folder, path) = bench.file(&bench.whole);
         let damage = rusqlite::Connection::open(&path).unwrap();
         for statement in String::from_utf8_lossy(input).split(';') {

@@ -10,8 +10,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use querymend_memory::{Change, Error, Example, Filter, Sought, open};
-use querymend_model::Static;
+use querymend_memory::{Error, Example, ExampleFilter, ExampleQuery, ExampleUpdate, open};
+use querymend_model::StaticEmbedder;
 
 /// Idle time after which PostgreSQL's connections are tried before they are relied on: `STALE` in `src/postgres/pool.rs`.
 const STALE: Duration = Duration::from_secs(2);
@@ -42,19 +42,19 @@ async fn restart(name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_a_server_that_was_started_again_is_used_again() {
+async fn reconnects_after_a_server_restart() {
     for (name, address) in [("postgres", servers::postgres()), ("chroma", servers::chroma())] {
         let Some(address) = address.filter(|address| is_ours(name, address)) else { continue };
-        let store = open(&servers::fresh(&address), Arc::new(Static::builtin().unwrap())).await.unwrap();
+        let store = open(&servers::fresh(&address), Arc::new(StaticEmbedder::builtin().unwrap())).await.unwrap();
         let one = Example::new("How many orders?", "SELECT 1", "shop", "sqlite");
         store.add(std::slice::from_ref(&one)).await.unwrap();
-        let sought = Sought {
+        let sought = ExampleQuery {
             question: "orders",
             database: "shop",
             dialect: None,
             only_database: false,
             only_verified: false,
-            most: 5,
+            limit: 5,
         };
         script("kill", name);
         for _ in 0..2 {
@@ -72,9 +72,9 @@ async fn f06_a_server_that_was_started_again_is_used_again() {
 
         // Away and back between two questions: nobody notices, whatever is asked first.
         restart(name).await;
-        assert_eq!(store.change(&[(&one.id, Change { uses: 1, ..Change::default() })]).await.unwrap(), 1);
+        assert_eq!(store.update(&[(&one.id, ExampleUpdate { uses: 1, ..ExampleUpdate::default() })]).await.unwrap(), 1);
         restart(name).await;
-        assert_eq!(store.count(&Filter::default()).await.unwrap(), 1);
+        assert_eq!(store.count(&ExampleFilter::default()).await.unwrap(), 1);
         assert_eq!(store.get(&one.id).await.unwrap().unwrap().uses, 1);
     }
 }

@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use querymend_model::{MiniLm, Static, similarity};
+use querymend_model::{MiniLm, StaticEmbedder, similarity};
 use serde::Deserialize;
 
 /// Questions and the numbers of their skeletons.
@@ -39,7 +39,7 @@ fn main() {
     let (store, asked) = (texts(&sets.store), texts(&sets.asked));
 
     let start = Instant::now();
-    let embedder = Static::builtin().unwrap();
+    let embedder = StaticEmbedder::builtin().unwrap();
     println!("static: {:.2} ms for the first use", start.elapsed().as_secs_f64() * 1e3);
     let mut times = Vec::new();
     for _ in 0..20_000_usize.div_ceil(asked.len()) {

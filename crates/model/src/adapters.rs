@@ -1,22 +1,23 @@
-//! Adapters that travel with the program: what was learned for a model, to be added to it when it is loaded. `models/README.md` says
-//! how each was made and what it is worth.
+//! Bundled LoRA adapters, applied to a model when it is loaded.
+//!
+//! `models/README.md` documents the training and evaluation of each.
 
 use std::path::PathBuf;
 
-/// The adapters, by the names that `models.toml` uses.
-static ADAPTERS: &[(&str, &[u8])] =
+/// Adapters by the names used in `models.toml`.
+static BUNDLED_ADAPTERS: &[(&str, &[u8])] =
     &[("qwen2.5-coder-0.5b-sql-r16", include_bytes!("../../../models/qwen2.5-coder-0.5b-sql-r16.safetensors"))];
 
-/// A change to a model that was learned apart (LoRA, in the safetensors format).
+/// LoRA adapter for a model, in the safetensors format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AdapterSource {
-    /// A file of the user's own.
+    /// A file supplied by the user.
     File(PathBuf),
-    /// One that travels with the program.
-    Own(&'static str),
+    /// An adapter compiled into the program.
+    Bundled(&'static str),
 }
 
-/// The adapter of that name.
-pub(crate) fn own(name: &str) -> Option<(&'static str, &'static [u8])> {
-    ADAPTERS.iter().find(|(known, _)| *known == name).copied()
+/// Returns the name and content of a bundled adapter.
+pub(crate) fn bundled_adapter(name: &str) -> Option<(&'static str, &'static [u8])> {
+    BUNDLED_ADAPTERS.iter().find(|(known, _)| *known == name).copied()
 }

@@ -1,38 +1,39 @@
-//! The means to stop a request from elsewhere.
+//! Cancellation of requests.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// A way to stop requests from elsewhere: clones share one flag, and what is cancelled stays cancelled.
+/// Cancellation signal for requests; clones share one flag, which cannot be reset. Asynchronous:
+/// requests await it.
 #[derive(Debug, Clone)]
-pub struct Cancel(Arc<watch::Sender<bool>>);
+pub struct CancelSignal(Arc<watch::Sender<bool>>);
 
-impl Default for Cancel {
+impl Default for CancelSignal {
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(false)))
     }
 }
 
-impl Cancel {
-    /// One that is not cancelled.
+impl CancelSignal {
+    /// Creates a signal that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Stops every request that holds a clone of this one.
+    /// Cancels every request that holds a clone of this signal.
     pub fn cancel(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether [`Cancel::cancel`] was called.
+    /// Returns whether [`CancelSignal::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until [`Cancel::cancel`] is called. It returns at once if that has happened already.
+    /// Waits until [`CancelSignal::cancel`] is called; returns immediately if it already was.
     pub async fn cancelled(&self) {
-        // The wait can only fail when the sender is gone, and the sender is ours.
+        // The wait fails only if the sender is dropped, and `self` owns it.
         let _ = self.0.subscribe().wait_for(|cancelled| *cancelled).await;
     }
 }
@@ -44,8 +45,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn clones_share_one_flag_and_all_who_wait_are_woken() {
-        let cancel = Cancel::new();
+    async fn clones_share_one_flag_and_wake_all_waiters() {
+        let cancel = CancelSignal::new();
         let waiting: Vec<_> = (0..8)
             .map(|_| {
                 let cancel = cancel.clone();

@@ -1,130 +1,133 @@
-//! Which model is asked when none is named. Decided from facts alone; who gathers them is elsewhere.
+//! Selection of a model if none is configured, as a pure function of the environment.
 
-use crate::catalogue::{Catalogue, Entry};
 use crate::providers::{Provider, Providers};
+use crate::registry::{ModelEntry, ModelRegistry};
 
-/// What there is to choose from.
+/// Models available for selection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
-    /// The model that someone named, in the words of [`crate::open`].
-    pub named: Option<String>,
-    /// The hosted providers with a default model whose key is set, those to be taken first first: the variable of the key,
-    /// and the model in the words of [`crate::open`].
-    pub keyed: Vec<(String, String)>,
-    /// The servers that answered on this machine, those to be taken first first.
-    pub servers: Vec<Served>,
-    /// The models that lie on this machine, the better ones first.
-    pub pulled: Vec<String>,
-    /// The model that could be pulled.
-    pub default: Option<String>,
-    /// Whether it may be.
-    pub leave: Leave,
+pub struct ModelEnvironment {
+    /// Model configured by the user, as a spec for [`crate::open`].
+    pub configured: Option<String>,
+    /// Hosted providers with a default model and a key, by priority: the variable of the key, and
+    /// the model as a spec for [`crate::open`].
+    pub keyed_models: Vec<(String, String)>,
+    /// Servers detected on this machine, by priority.
+    pub servers: Vec<LocalServer>,
+    /// Models on disk, best first.
+    pub pulled_models: Vec<String>,
+    /// Model that could be pulled.
+    pub default_model: Option<String>,
+    /// Permission to pull it.
+    pub consent: Consent,
 }
 
-/// A server that answered, and what it serves.
+/// Server that was detected, with its models.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Served {
-    /// The name of the provider.
+pub struct LocalServer {
+    /// Name of the provider.
     pub provider: String,
-    /// Its address.
+    /// Base URL of the server.
     pub base: String,
-    /// Its models, in its own order.
+    /// Names of its models, in the order reported by the server.
     pub models: Vec<String>,
 }
 
-/// Whether a model may be pulled.
+/// Permission to pull a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Leave {
-    /// Someone has said yes beforehand.
-    Given,
-    /// There is someone who can be asked.
-    Askable,
-    /// There is nobody to ask.
+pub enum Consent {
+    /// Given in advance.
+    Granted,
+    /// The user can be prompted.
+    CanAsk,
+    /// There is no user to prompt.
     #[default]
-    None,
+    Unavailable,
 }
 
-/// Which model is asked.
+/// Result of the selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Choice {
-    /// The one that was named.
-    Named(String),
-    /// One that was found, and how.
-    Found {
-        /// The model, in the words of [`crate::open`].
+pub enum ModelChoice {
+    /// The configured model.
+    Configured(String),
+    /// A detected model, with the reason.
+    Detected {
+        /// Model, as a spec for [`crate::open`].
         spec: String,
-        /// How it was found, as in "because …".
+        /// Reason for the choice, as in "because …".
         because: String,
     },
-    /// This one of the catalogue, which has to be pulled before.
+    /// This model of the registry, which must be pulled first.
     Pull(String),
-    /// This one of the catalogue, if someone says yes.
+    /// This model of the registry, if the user agrees to pull it.
     AskToPull(String),
-    /// None.
-    Nothing,
+    /// No model is available.
+    NoModel,
 }
 
-/// Says which model is asked: the one that was named; else one whose key is set; else one that a server here serves; else one that
-/// lies here; else the default one, if it may be pulled.
-pub fn choose(facts: &Facts) -> Choice {
-    if let Some(spec) = &facts.named {
-        return Choice::Named(spec.clone());
+/// Chooses a model.
+///
+/// In order: the configured model, a provider whose key is set, a model of a local server, a pulled
+/// model, and the default model if it may be pulled.
+pub fn choose_model(environment: &ModelEnvironment) -> ModelChoice {
+    if let Some(spec) = &environment.configured {
+        return ModelChoice::Configured(spec.clone());
     }
-    if let Some((variable, spec)) = facts.keyed.first() {
-        return Choice::Found { spec: spec.clone(), because: format!("{variable} is set") };
+    if let Some((variable, spec)) = environment.keyed_models.first() {
+        return ModelChoice::Detected { spec: spec.clone(), because: format!("{variable} is set") };
     }
-    for server in &facts.servers {
-        if let Some(model) = server.models.iter().find(|model| writes_text(model)) {
+    for server in &environment.servers {
+        if let Some(model) = server.models.iter().find(|model| is_text_model(model)) {
             let because = format!("{} serves it at {}", server.provider, server.base);
-            return Choice::Found { spec: format!("{}:{model}", server.provider), because };
+            return ModelChoice::Detected { spec: format!("{}:{model}", server.provider), because };
         }
     }
-    if let Some(name) = facts.pulled.first() {
-        return Choice::Found { spec: format!("local:{name}"), because: "it is on this machine".to_owned() };
+    if let Some(name) = environment.pulled_models.first() {
+        return ModelChoice::Detected { spec: format!("local:{name}"), because: "it is on this machine".to_owned() };
     }
-    match (&facts.default, facts.leave) {
-        (Some(name), Leave::Given) => Choice::Pull(name.clone()),
-        (Some(name), Leave::Askable) => Choice::AskToPull(name.clone()),
-        (_, Leave::None) | (None, _) => Choice::Nothing,
+    match (&environment.default_model, environment.consent) {
+        (Some(name), Consent::Granted) => ModelChoice::Pull(name.clone()),
+        (Some(name), Consent::CanAsk) => ModelChoice::AskToPull(name.clone()),
+        (_, Consent::Unavailable) | (None, _) => ModelChoice::NoModel,
     }
 }
 
-/// Words in the names of models that write no text: servers list them beside the others.
-const NO_TEXT: [&str; 12] =
+/// Substrings in the names of models that do not generate text, which servers list along with the
+/// others.
+const NON_TEXT_MODEL_MARKERS: [&str; 12] =
     ["embed", "minilm", "rerank", "bge-", "gte-", "e5-", "whisper", "tts", "clip", "diffusion", "guard", "moderation"];
 
-fn writes_text(model: &str) -> bool {
+fn is_text_model(model: &str) -> bool {
     let model = model.to_lowercase();
-    !model.is_empty() && !NO_TEXT.iter().any(|word| model.contains(word))
+    !model.is_empty() && !NON_TEXT_MODEL_MARKERS.iter().any(|word| model.contains(word))
 }
 
-impl Facts {
-    /// What can be known without asking anyone: keys, and files.
-    pub fn at_hand(providers: &Providers, is_here: impl Fn(&Entry) -> bool) -> Self {
-        let keyed = providers.in_order().into_iter().filter_map(|(name, provider)| {
-            let (default, variable) = (provider.default.as_ref()?, provider.key.as_ref()?);
-            key_is_set(provider, providers).then(|| (variable.clone(), format!("{name}:{default}")))
+impl ModelEnvironment {
+    /// Collects what is known without network access: keys and files.
+    pub fn from_keys_and_files(providers: &Providers, is_pulled: impl Fn(&ModelEntry) -> bool) -> Self {
+        let keyed = providers.by_priority().into_iter().filter_map(|(name, provider)| {
+            let (default, variable) = (provider.default_model.as_ref()?, provider.key_variable.as_ref()?);
+            has_key(provider, providers).then(|| (variable.clone(), format!("{name}:{default}")))
         });
-        let catalogue: &Catalogue = &providers.catalogue;
-        let pulled = catalogue.iter().filter(|entry| entry.unasked && is_here(entry));
-        Facts {
-            keyed: keyed.collect(),
-            pulled: pulled.map(|entry| entry.name.clone()).collect(),
-            default: catalogue.default_entry().map(|entry| entry.name.clone()),
-            ..Facts::default()
+        let catalogue: &ModelRegistry = &providers.registry;
+        let pulled = catalogue.iter().filter(|entry| entry.unasked && is_pulled(entry));
+        ModelEnvironment {
+            keyed_models: keyed.collect(),
+            pulled_models: pulled.map(|entry| entry.name.clone()).collect(),
+            default_model: catalogue.default_entry().map(|entry| entry.name.clone()),
+            ..ModelEnvironment::default()
         }
     }
 
-    /// Whether it is of any use to look for servers: nothing that goes before them was found.
-    pub fn wants_servers(&self) -> bool {
-        self.named.is_none() && self.keyed.is_empty()
+    /// Returns whether server discovery is useful, since nothing with a higher priority was found.
+    pub fn needs_server_discovery(&self) -> bool {
+        self.configured.is_none() && self.keyed_models.is_empty()
     }
 }
 
-/// Whether there is a key for a provider. Whether it is a good one shows when it is used.
-pub fn key_is_set(provider: &Provider, providers: &Providers) -> bool {
+/// Returns whether a key is set for a provider; its validity is not checked.
+pub fn has_key(provider: &Provider, providers: &Providers) -> bool {
     let is_set = |name: &str| providers.variables()(name).is_some_and(|value| !value.trim().is_empty());
-    let variable = provider.key.as_deref();
+    let variable = provider.key_variable.as_deref();
     variable.is_some_and(|name| is_set(name) || is_set(&format!("{name}_FILE"))) || provider.key_file.is_some()
 }
 
@@ -132,54 +135,55 @@ pub fn key_is_set(provider: &Provider, providers: &Providers) -> bool {
 mod tests {
     use super::*;
 
-    fn found(spec: &str, because: &str) -> Choice {
-        Choice::Found { spec: spec.to_owned(), because: because.to_owned() }
+    fn found(spec: &str, because: &str) -> ModelChoice {
+        ModelChoice::Detected { spec: spec.to_owned(), because: because.to_owned() }
     }
 
-    fn served(provider: &str, models: &[&str]) -> Served {
+    fn served(provider: &str, models: &[&str]) -> LocalServer {
         let models = models.iter().map(ToString::to_string).collect();
-        Served { provider: provider.to_owned(), base: "http://127.0.0.1:1/v1".to_owned(), models }
+        LocalServer { provider: provider.to_owned(), base: "http://127.0.0.1:1/v1".to_owned(), models }
     }
 
     #[test]
-    fn f07_the_first_way_that_is_open_is_taken() {
-        let mut facts = Facts {
-            named: Some("openai:gpt-5".to_owned()),
-            keyed: vec![("A_KEY".to_owned(), "a:m".to_owned()), ("B_KEY".to_owned(), "b:m".to_owned())],
+    fn chooses_the_first_available_source() {
+        let mut facts = ModelEnvironment {
+            configured: Some("openai:gpt-5".to_owned()),
+            keyed_models: vec![("A_KEY".to_owned(), "a:m".to_owned()), ("B_KEY".to_owned(), "b:m".to_owned())],
             servers: vec![served("ollama", &["nomic-embed-text", "qwen2.5-coder:7b"]), served("vllm", &["other"])],
-            pulled: vec!["large".to_owned(), "small".to_owned()],
-            default: Some("small".to_owned()),
-            leave: Leave::Given,
+            pulled_models: vec!["large".to_owned(), "small".to_owned()],
+            default_model: Some("small".to_owned()),
+            consent: Consent::Granted,
         };
-        assert_eq!(choose(&facts), Choice::Named("openai:gpt-5".to_owned()));
-        facts.named = None;
-        assert_eq!(choose(&facts), found("a:m", "A_KEY is set"));
-        facts.keyed.clear();
-        assert_eq!(choose(&facts), found("ollama:qwen2.5-coder:7b", "ollama serves it at http://127.0.0.1:1/v1"));
+        assert_eq!(choose_model(&facts), ModelChoice::Configured("openai:gpt-5".to_owned()));
+        facts.configured = None;
+        assert_eq!(choose_model(&facts), found("a:m", "A_KEY is set"));
+        facts.keyed_models.clear();
+        assert_eq!(choose_model(&facts), found("ollama:qwen2.5-coder:7b", "ollama serves it at http://127.0.0.1:1/v1"));
         facts.servers[0].models.pop();
-        assert_eq!(choose(&facts), found("vllm:other", "vllm serves it at http://127.0.0.1:1/v1"));
+        assert_eq!(choose_model(&facts), found("vllm:other", "vllm serves it at http://127.0.0.1:1/v1"));
         facts.servers[1].models.clear();
-        assert_eq!(choose(&facts), found("local:large", "it is on this machine"));
-        facts.pulled.clear();
-        assert_eq!(choose(&facts), Choice::Pull("small".to_owned()));
-        facts.leave = Leave::Askable;
-        assert_eq!(choose(&facts), Choice::AskToPull("small".to_owned()));
-        facts.leave = Leave::None;
-        assert_eq!(choose(&facts), Choice::Nothing);
-        facts = Facts { leave: Leave::Given, ..Facts::default() };
-        assert_eq!(choose(&facts), Choice::Nothing);
+        assert_eq!(choose_model(&facts), found("local:large", "it is on this machine"));
+        facts.pulled_models.clear();
+        assert_eq!(choose_model(&facts), ModelChoice::Pull("small".to_owned()));
+        facts.consent = Consent::CanAsk;
+        assert_eq!(choose_model(&facts), ModelChoice::AskToPull("small".to_owned()));
+        facts.consent = Consent::Unavailable;
+        assert_eq!(choose_model(&facts), ModelChoice::NoModel);
+        facts = ModelEnvironment { consent: Consent::Granted, ..ModelEnvironment::default() };
+        assert_eq!(choose_model(&facts), ModelChoice::NoModel);
     }
 
     #[test]
-    fn a05_keys_are_found_in_the_order_of_the_providers() {
+    fn finds_keys_in_provider_priority_order() {
         let facts = |set: &'static [(&'static str, &'static str)], more: &str| {
-            let providers = Providers::builtin().unwrap().and_text(more, "more.toml").unwrap();
+            let providers = Providers::builtin().unwrap().merge_text(more, "more.toml").unwrap();
             let providers = providers.with_variables(move |name| {
                 set.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
             });
-            Facts::at_hand(&providers, |entry| entry.name != "qwen2.5-coder-1.5b")
+            ModelEnvironment::from_keys_and_files(&providers, |entry| entry.name != "qwen2.5-coder-1.5b")
         };
-        let specs = |facts: &Facts| facts.keyed.iter().map(|(_, spec)| spec.clone()).collect::<Vec<_>>();
+        let specs =
+            |facts: &ModelEnvironment| facts.keyed_models.iter().map(|(_, spec)| spec.clone()).collect::<Vec<_>>();
         let all = &[
             ("OPENROUTER_API_KEY", "k"),
             ("GEMINI_API_KEY", "k"),
@@ -195,23 +199,23 @@ mod tests {
             "openrouter:qwen/qwen3-coder",
         ];
         assert_eq!(specs(&every), expected);
-        assert!(!every.wants_servers());
+        assert!(!every.needs_server_discovery());
         assert_eq!(specs(&facts(all, "[gemini]\norder = 0"))[0], expected[2]);
         let ours = "[ours]\nwire = 'openai'\nbase = 'http://x'\nkey = 'OURS'\ndefault = 'm'\nkey_file = '/k'";
         assert_eq!(specs(&facts(&[("GEMINI_API_KEY", "k")], ours)), [expected[2], "ours:m"]);
         let none = facts(&[("OPENAI_API_KEY", " ")], "");
-        assert!(none.keyed.is_empty() && none.wants_servers());
-        // The smallest is here as well, but it must be named.
-        assert_eq!(none.pulled, ["qwen2.5-coder-0.5b"]);
-        assert_eq!(none.default.as_deref(), Some("qwen2.5-coder-0.5b"));
+        assert!(none.keyed_models.is_empty() && none.needs_server_discovery());
+        // The smallest model is pulled as well, but must be configured explicitly.
+        assert_eq!(none.pulled_models, ["qwen2.5-coder-0.5b"]);
+        assert_eq!(none.default_model.as_deref(), Some("qwen2.5-coder-0.5b"));
     }
 
     #[test]
-    fn defaults_are_models_that_are_known() {
+    fn default_models_are_known_models() {
         for (name, provider) in Providers::builtin().unwrap().iter() {
-            assert_ne!(provider.default.is_some(), provider.look, "{name} has a default or is looked for");
-            assert!(provider.order.is_some(), "{name}");
-            if let Some(default) = provider.default.as_ref().filter(|_| !provider.models.is_empty()) {
+            assert_ne!(provider.default_model.is_some(), provider.discover, "{name} has a default or is looked for");
+            assert!(provider.priority.is_some(), "{name}");
+            if let Some(default) = provider.default_model.as_ref().filter(|_| !provider.models.is_empty()) {
                 assert!(provider.models.contains_key(default), "{name}:{default}");
             }
         }

@@ -1,70 +1,76 @@
-//! Texts as vectors: which texts are alike, without asking a language model.
+//! Text embeddings.
 //!
-//! [`open_embedder`] takes a word such as `static` or `openai:text-embedding-3-small` and gives an [`Embedder`]. The default
-//! needs no file and no server: its vectors are compiled in (docs/embeddings.md says how they were made and what they are worth).
+//! [`open_embedder`] takes a spec such as `static` or `openai:text-embedding-3-small` and returns
+//! an [`Embedder`]. The default needs neither a file nor a server: its vectors are compiled in
+//! (docs/design/embeddings.md describes their training and quality).
 
-mod fixed;
 mod minilm;
-mod pieces;
-mod server;
+mod remote;
+mod static_embedding;
+mod wordpiece;
 
 use std::path::Path;
 use std::sync::Arc;
 
-pub use fixed::Static;
 pub use minilm::MiniLm;
+pub use static_embedding::StaticEmbedder;
 
-use crate::Answer;
+use crate::BoxFuture;
 use crate::error::Error;
 use crate::providers::Providers;
 
-/// Makes vectors of texts. Vectors of one embedder can be compared with [`similarity`], those of different ones cannot.
+/// Computes embeddings of texts.
+///
+/// Only vectors of the same embedder can be compared with [`similarity`].
 pub trait Embedder: Send + Sync {
-    /// What to call it in messages and in files that keep its vectors. Never holds a key.
+    /// Returns the name for messages and for stores of its vectors. It never contains a key.
     fn name(&self) -> &str;
 
-    /// How long its vectors are; `None` where a server was not asked yet.
+    /// Returns the length of the vectors, or `None` if it is unknown before the first request to a
+    /// server.
     fn dimensions(&self) -> Option<usize>;
 
-    /// One vector of length one for each text, in their order; a text without any word has a vector of zeros.
-    /// Dropping the future gives the work up.
-    fn embed<'a>(&'a self, texts: &'a [&'a str]) -> Answer<'a, Vec<Vec<f32>>>;
+    /// Embeds texts in order, as unit vectors; a text without tokens gets the zero vector.
+    ///
+    /// Dropping the future cancels the computation.
+    fn embed<'a>(&'a self, texts: &'a [&'a str]) -> BoxFuture<'a, Vec<Vec<f32>>>;
 }
 
-/// How alike two texts are, by their vectors of one embedder: 1 is the same, 0 has nothing in common.
+/// Returns the cosine similarity of two vectors of the same embedder: 1 is identical, 0 is
+/// unrelated.
 pub fn similarity(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Opens the embedder that a word means.
+/// Opens the embedder for a spec.
 ///
-/// | word | embedder |
+/// | spec | embedder |
 /// |---|---|
-/// | `static`, or nothing | the one that is compiled in |
+/// | `static`, or empty | the built-in embedder |
 /// | `minilm:FOLDER` | all-MiniLM-L6-v2 from `model.safetensors` and `tokenizer.json` in this folder |
-/// | `openai:text-embedding-3-small`, `ollama:nomic-embed-text`, … | a model of a provider in `providers.toml` that speaks like OpenAI |
-/// | `http://127.0.0.1:8080/v1#name` | a model of a server at this address |
+/// | `openai:text-embedding-3-small`, `ollama:nomic-embed-text`, … | a model of an OpenAI-compatible provider in `providers.toml` |
+/// | `http://127.0.0.1:8080/v1#name` | a model of an OpenAI-compatible server at this address |
 ///
-/// Nothing is sent yet, but a file or a key that is missing is an error here already.
+/// Nothing is sent yet, but a missing file or key is reported immediately.
 pub fn open_embedder(spec: &str, providers: &Providers) -> Result<Arc<dyn Embedder>, Error> {
     let spec = spec.trim();
     if spec.is_empty() || spec == "static" {
-        return Ok(Arc::new(Static::builtin()?));
+        return Ok(Arc::new(StaticEmbedder::builtin()?));
     }
     if let Some(folder) = spec.strip_prefix("minilm:").filter(|folder| !folder.is_empty()) {
         return Ok(Arc::new(MiniLm::read(Path::new(folder))?));
     }
     if spec == "minilm" || spec == "minilm:" {
         return Err(Error::configuration(
-            "`minilm` needs the folder that holds the model",
+            "`minilm` needs the folder of the model",
             "write it as minilm:FOLDER, with model.safetensors and tokenizer.json of all-MiniLM-L6-v2 in it",
         ));
     }
-    Ok(Arc::new(server::Server::open(spec, providers)?))
+    Ok(Arc::new(remote::RemoteEmbedder::open(spec, providers)?))
 }
 
-/// Brings a vector to length one. One that has no length, or no number in it, is left as zeros.
-fn to_unit(vector: &mut [f32]) {
+/// Normalizes a vector to unit length; one that is zero or not finite becomes zero.
+fn normalize(vector: &mut [f32]) {
     let length = similarity(vector, vector).sqrt();
     let factor = if length.is_finite() && length > 1e-12 { 1.0 / length } else { 0.0 };
     for number in vector {
@@ -77,38 +83,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_without_length_stays_a_vector() {
+    fn normalizes_vectors_without_length_to_zero() {
         for (mut given, expected) in [
             (vec![3.0, 4.0], vec![0.6, 0.8]),
             (vec![0.0, 0.0], vec![0.0, 0.0]),
             (vec![f32::NAN, 1.0], vec![0.0, 0.0]),
             (vec![f32::INFINITY, 1.0], vec![0.0, 0.0]),
         ] {
-            to_unit(&mut given);
+            normalize(&mut given);
             assert_eq!(given, expected);
         }
     }
 
     #[test]
-    fn words_open_embedders() {
+    fn opens_embedders_by_spec() {
         let providers = Providers::builtin().unwrap().with_variables(|_| None);
         for spec in ["", "static", " static "] {
             assert_eq!(open_embedder(spec, &providers).unwrap().name(), "static");
         }
-        for (spec, said) in [
+        for (spec, expected) in [
             ("minilm", "folder"),
             ("minilm:/nowhere/at/all", "/nowhere/at/all"),
             ("openai:text-embedding-3-small", "OPENAI_API_KEY"),
-            ("anthropic:x", "no embeddings"),
+            ("anthropic:x", "no supported embeddings API"),
             ("nobody:x", "there is no provider `nobody`"),
             ("nobody:x", "static, or minilm:FOLDER"),
-            ("openai", "names a provider and no model"),
-            ("http://127.0.0.1:1/v1", "name behind it"),
+            ("openai", "names a provider but no model"),
+            ("http://127.0.0.1:1/v1", "the name of the model"),
             ("http://me:secret@127.0.0.1/v1#m", "password"),
         ] {
             let error = open_embedder(spec, &providers).err().unwrap();
             let all = format!("{error} {}", error.hint().unwrap());
-            assert!(all.contains(said) && !all.contains("secret"), "{spec}: {all}");
+            assert!(all.contains(expected) && !all.contains("secret"), "{spec}: {all}");
         }
     }
 }

@@ -1,130 +1,135 @@
-//! What can go wrong between a request and its reply.
+//! Errors of model requests.
 
 use std::time::Duration;
 
+use querymend_net::format_duration;
 use serde::{Deserialize, Serialize};
 
-/// Why there is no reply. The message is for people; what they can do about it stands apart, in [`Error::hint`].
+/// Error of a model request.
 ///
-/// `model` is the name of the model that was asked, and `message` what its server said. No error holds a key: what a
-/// server echoes of it is struck out.
+/// The message states the problem; [`Error::hint`] returns the suggested fix separately. `model` is
+/// the name of the requested model, and `message` comes from its server. No error contains an API
+/// key: echoes of it are redacted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Error {
-    /// Too many requests, or too many tokens, in a short time.
-    #[error("{model} is asked too often{}", because(.message))]
+    /// The rate limit for requests or tokens was exceeded.
+    #[error("the rate limit of {model} is exceeded{}", message_suffix(.message))]
     RateLimited {
-        /// Which model.
+        /// Name of the model.
         model: String,
-        /// What the server said.
+        /// Message of the server.
         message: String,
-        /// How long the server wants to be left alone.
+        /// Time to wait before a retry, if the server specified one.
         retry_after: Option<Duration>,
     },
-    /// The conversation is longer than the model can read.
-    #[error("the conversation is too long for {model}{}", because(.message))]
+    /// The prompt exceeds the context window.
+    #[error("the conversation is too long for {model}{}", message_suffix(.message))]
     ContextTooLong {
-        /// Which model.
+        /// Name of the model.
         model: String,
-        /// What the server said.
+        /// Message of the server.
         message: String,
     },
-    /// The key is missing or wrong, or its account may not do this or has no credit.
-    #[error("{model} cannot be used{}", because(.message))]
+    /// The key is missing or invalid, or its account has no permission or credit.
+    #[error("{model} cannot be used{}", message_suffix(.message))]
     Auth {
-        /// Which model.
+        /// Name of the model.
         model: String,
-        /// What the server said, or what is missing.
+        /// Message of the server, or a description of the missing key.
         message: String,
-        /// What can be done about it.
+        /// Suggested fix.
         hint: String,
     },
-    /// The provider will not have this conversation answered, and there is no text at all. A model that declines in its
-    /// own words gives a reply that is [`crate::Stopped::Refused`] instead.
-    #[error("{model} declines to answer{}", because(.message))]
+    /// The provider blocked the conversation, and there is no text.
+    ///
+    /// A model that declines in its own words returns a completion with
+    /// [`crate::FinishReason::Refused`] instead.
+    #[error("{model} declines to answer{}", message_suffix(.message))]
     Refused {
-        /// Which model.
+        /// Name of the model.
         model: String,
-        /// What the server said.
+        /// Message of the server.
         message: String,
     },
-    /// Nothing came in time.
-    #[error("{model} did not {} within {}", .waiting_for.in_words(), in_words(*.after))]
+    /// The deadline expired.
+    #[error("{model} did not {} within {}", .waiting_for.describe(), format_duration(*.after))]
     Timeout {
-        /// Which model.
+        /// Name of the model.
         model: String,
-        /// The limit.
+        /// Time limit that was exceeded.
         after: Duration,
-        /// What did not come.
-        waiting_for: Wait,
+        /// Phase in which it expired.
+        waiting_for: TimeoutPhase,
     },
-    /// What the server sent is not a reply.
-    #[error("{model} answered with something that is not a reply{}", because(.message))]
+    /// The response is not a valid completion.
+    #[error("{model} returned an invalid response{}", message_suffix(.message))]
     BadResponse {
-        /// Which model.
+        /// Name of the model.
         model: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         message: String,
     },
-    /// The server cannot be reached, or the connection to it broke.
-    #[error("{model} cannot be reached{}", because(.message))]
+    /// The server is unreachable, or the connection was lost.
+    #[error("{model} cannot be reached{}", message_suffix(.message))]
     Unreachable {
-        /// Which model.
+        /// Name of the model.
         model: String,
-        /// What the network said.
+        /// Message of the network stack.
         message: String,
-        /// It may be gone by itself a moment later.
+        /// `true` if the problem may be temporary.
         transient: bool,
     },
-    /// The server is there and cannot answer now.
-    #[error("{model} cannot answer now ({status}){}", because(.message))]
+    /// The server is temporarily unable to respond.
+    #[error("{model} is unavailable ({status}){}", message_suffix(.message))]
     Overloaded {
-        /// Which model.
+        /// Name of the model.
         model: String,
-        /// The HTTP status, from 500 up, or 408, 409 or 425.
+        /// HTTP status: 408, 409, 425, or 500 and above.
         status: u16,
-        /// What the server said.
+        /// Message of the server.
         message: String,
-        /// How long the server wants to be left alone.
+        /// Time to wait before a retry, if the server specified one.
         retry_after: Option<Duration>,
     },
-    /// Someone stopped the request.
+    /// The request was cancelled.
     #[error("the request was cancelled")]
     Cancelled,
-    /// The model is not described rightly: its name, its provider's file, its address, or what is asked of it.
+    /// The configuration is invalid: the model's name, the provider file, the address or the
+    /// request.
     #[error("{what}")]
     Configuration {
-        /// What is wrong, in a sentence.
+        /// Description of the problem, as a sentence.
         what: String,
-        /// What can be done about it.
+        /// Suggested fix.
         hint: String,
     },
 }
 
-/// What a request waited for in vain.
+/// Phase of a request in which a timeout occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wait {
-    /// A connection.
+pub enum TimeoutPhase {
+    /// Connecting.
     Connection,
-    /// The first byte of an answer, or the next after a silence.
+    /// Waiting for the first byte of the response, or for the next one after a pause.
     FirstByte,
-    /// The end of the reply.
+    /// Waiting for the end of the reply.
     End,
 }
 
-impl Wait {
-    fn in_words(self) -> &'static str {
+impl TimeoutPhase {
+    fn describe(self) -> &'static str {
         match self {
-            Wait::Connection => "take a connection",
-            Wait::FirstByte => "send anything",
-            Wait::End => "finish its reply",
+            TimeoutPhase::Connection => "accept the connection",
+            TimeoutPhase::FirstByte => "send anything",
+            TimeoutPhase::End => "finish its reply",
         }
     }
 }
 
 impl Error {
-    /// Whether the same request may succeed a moment later, with nothing changed.
+    /// Returns whether the same request may succeed a moment later.
     pub fn is_transient(&self) -> bool {
         match self {
             Error::RateLimited { .. } | Error::Timeout { .. } | Error::Overloaded { .. } => true,
@@ -138,7 +143,7 @@ impl Error {
         }
     }
 
-    /// How long the server wants to be left alone, if it said so.
+    /// Returns the time to wait before a retry, if the server specified one.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Error::RateLimited { retry_after, .. } | Error::Overloaded { retry_after, .. } => *retry_after,
@@ -146,22 +151,24 @@ impl Error {
         }
     }
 
-    /// What can be done about it.
+    /// Returns the suggested fix, if there is one.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Error::RateLimited { .. } => Some("wait a little, ask less at once, or use another model"),
-            Error::ContextTooLong { .. } => Some("show the model less of the schema, or use one that reads more"),
+            Error::RateLimited { .. } => Some("wait a moment, send fewer requests at once, or use another model"),
+            Error::ContextTooLong { .. } => {
+                Some("show the model less of the schema, or use one with a longer context window")
+            }
             Error::Auth { hint, .. } | Error::Configuration { hint, .. } => Some(hint),
-            Error::Refused { .. } => Some("ask in other words, or use another model"),
+            Error::Refused { .. } => Some("rephrase the question, or use another model"),
             Error::Timeout { .. } => Some("allow more time, or use a faster model"),
             Error::BadResponse { .. } => Some("check that the address is that of a model server, down to its /v1"),
-            Error::Unreachable { .. } => Some("check that the server runs, its address, and the network"),
-            Error::Overloaded { .. } => Some("try again a little later, or use another model"),
+            Error::Unreachable { .. } => Some("check that the server is running, its address, and the network"),
+            Error::Overloaded { .. } => Some("try again later, or use another model"),
             Error::Cancelled => None,
         }
     }
 
-    /// What is wrong with how the model is described.
+    /// Creates a configuration error.
     pub fn configuration(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Error::Configuration { what: what.into(), hint: hint.into() }
     }
@@ -173,17 +180,9 @@ impl From<querymend_net::Error> for Error {
     }
 }
 
-/// The server's words after a colon, if there are any.
-fn because(message: &str) -> String {
+/// Formats a server message as a suffix with a colon; empty if there is none.
+fn message_suffix(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
-}
-
-fn in_words(time: Duration) -> String {
-    if time < Duration::from_secs(1) {
-        format!("{} ms", time.as_millis())
-    } else {
-        format!("{} s", (time.as_millis() as f64 / 100.0).round() / 10.0)
-    }
 }
 
 #[cfg(test)]
@@ -191,25 +190,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_read_as_sentences() {
+    fn messages_are_sentences() {
         let model = || "openai:m".to_owned();
         let check = |error: Error, words: &str| assert_eq!(error.to_string(), words);
         check(
-            Error::Timeout { model: model(), after: Duration::from_millis(1_540), waiting_for: Wait::FirstByte },
+            Error::Timeout {
+                model: model(),
+                after: Duration::from_millis(1_540),
+                waiting_for: TimeoutPhase::FirstByte,
+            },
             "openai:m did not send anything within 1.5 s",
         );
         check(
             Error::RateLimited { model: model(), message: String::new(), retry_after: None },
-            "openai:m is asked too often",
+            "the rate limit of openai:m is exceeded",
         );
         check(
             Error::Overloaded { model: model(), status: 503, message: "loading".into(), retry_after: None },
-            "openai:m cannot answer now (503): loading",
+            "openai:m is unavailable (503): loading",
         );
     }
 
     #[test]
-    fn errors_survive_a_recording() {
+    fn errors_survive_serialization() {
         let error =
             Error::RateLimited { model: "m".into(), message: "slow".into(), retry_after: Some(Duration::from_secs(2)) };
         let text = serde_json::to_string(&error).unwrap();

@@ -1,4 +1,4 @@
-//! What a GGUF file says about itself: the head alone, never the weights.
+//! Reader for the header of GGUF files, without the weights.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -6,75 +6,75 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// What a GGUF file says about itself. A field that it does not name is absent.
+/// Header of a GGUF file. Fields that it does not specify are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Gguf {
-    /// The version of the format.
+    /// Version of the format.
     pub version: u32,
-    /// How many tensors it holds.
+    /// Number of tensors.
     pub tensors: u64,
-    /// The kind of network: `llama`, `qwen2`, …
+    /// Model architecture: `llama`, `qwen2`, …
     pub family: Option<String>,
-    /// What its makers call it.
+    /// Name of the model, as published.
     pub name: Option<String>,
-    /// The licence it names.
+    /// Licence of the model.
     pub licence: Option<String>,
-    /// The longest text it was made for, in tokens.
+    /// Context length that the model was trained for, in tokens.
     pub context: Option<u64>,
-    /// How many layers it has.
+    /// Number of layers.
     pub layers: Option<u64>,
-    /// How many numbers stand for a token.
+    /// Embedding dimension.
     pub width: Option<u64>,
-    /// How many tokens it knows.
+    /// Number of tokens in the vocabulary.
     pub vocabulary: Option<u64>,
 }
 
-/// No file has more entries, longer texts or longer lists; numbers beyond these are garbage that must not be believed.
-const MOST_ENTRIES: u64 = 100_000;
-const LONGEST_TEXT: u64 = 1 << 24;
-const LONGEST_LIST: u64 = 1 << 26;
+/// Upper bounds on entries, strings and arrays; larger claims are treated as corruption.
+const MAX_ENTRIES: u64 = 100_000;
+const MAX_STRING_BYTES: u64 = 1 << 24;
+const MAX_ARRAY_LENGTH: u64 = 1 << 26;
 
-/// The kinds of values.
-const TEXT: u32 = 8;
-const LIST: u32 = 9;
+/// Type ids of metadata values.
+const TYPE_STRING: u32 = 8;
+const TYPE_ARRAY: u32 = 9;
 
 impl Gguf {
-    /// Reads the head of a file. What is wrong with it is said in words.
+    /// Reads the header of a file; an error is a message for the user.
     pub fn read(path: &Path) -> Result<Self, String> {
         let file = File::open(path).map_err(|error| error.to_string())?;
-        Self::head(&mut BufReader::with_capacity(1 << 20, file)).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => "it ends in the middle of its head".to_owned(),
+        Self::read_header(&mut BufReader::with_capacity(1 << 20, file)).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => "it ends inside its header".to_owned(),
             _ => error.to_string(),
         })
     }
 
-    fn head(from: &mut impl Read) -> io::Result<Self> {
-        if &bytes::<4>(from)? != b"GGUF" {
-            return Err(garbage("it is no GGUF file"));
+    fn read_header(from: &mut impl Read) -> io::Result<Self> {
+        if &read_bytes::<4>(from)? != b"GGUF" {
+            return Err(invalid_data("it is not a GGUF file"));
         }
-        let version = number32(from)?;
+        let version = read_u32(from)?;
         if !(2..=3).contains(&version) {
-            return Err(garbage("its version of the format is not known here"));
+            return Err(invalid_data("its format version is not supported"));
         }
-        let tensors = number64(from)?;
-        let entries = number64(from)?;
-        if entries > MOST_ENTRIES {
-            return Err(garbage("it says that it has more entries than any file"));
+        let tensors = read_u64(from)?;
+        let entries = read_u64(from)?;
+        if entries > MAX_ENTRIES {
+            return Err(invalid_data("it declares too many entries"));
         }
         let mut gguf = Gguf { version, tensors, ..Gguf::default() };
         for _ in 0..entries {
-            let key = text(from)?;
-            let kind = number32(from)?;
+            let key = read_string(from)?;
+            let kind = read_u32(from)?;
             let last = key.rsplit('.').next().unwrap_or_default();
             match (kind, key.as_str()) {
-                (TEXT, "general.architecture") => gguf.family = Some(text(from)?),
-                (TEXT, "general.name") => gguf.name = Some(text(from)?),
-                (TEXT, "general.license") => gguf.licence = Some(text(from)?),
-                (LIST, "tokenizer.ggml.tokens") => gguf.vocabulary = Some(list(from)?),
-                (LIST, _) => drop(list(from)?),
-                (TEXT, _) => skip_text(from)?,
+                (TYPE_STRING, "general.architecture") => gguf.family = Some(read_string(from)?),
+                (TYPE_STRING, "general.name") => gguf.name = Some(read_string(from)?),
+                (TYPE_STRING, "general.license") => gguf.licence = Some(read_string(from)?),
+                (TYPE_ARRAY, "tokenizer.ggml.tokens") => gguf.vocabulary = Some(skip_array(from)?),
+                (TYPE_ARRAY, _) => drop(skip_array(from)?),
+                (TYPE_STRING, _) => skip_string(from)?,
                 (4 | 5 | 10 | 11, key) if !key.starts_with("tokenizer.") && key.matches('.').count() == 1 => {
-                    let value = if kind < TEXT { number32(from)?.into() } else { number64(from)? };
+                    let value = if kind < TYPE_STRING { read_u32(from)?.into() } else { read_u64(from)? };
                     match last {
                         "context_length" => gguf.context = Some(value),
                         "block_count" => gguf.layers = Some(value),
@@ -82,56 +82,56 @@ impl Gguf {
                         _ => {}
                     }
                 }
-                _ => skip(from, width(kind)?)?,
+                _ => skip_bytes(from, value_size(kind)?)?,
             }
         }
         Ok(gguf)
     }
 }
 
-fn garbage(what: &str) -> io::Error {
+fn invalid_data(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-fn bytes<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
+fn read_bytes<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     from.read_exact(&mut bytes)?;
     Ok(bytes)
 }
 
-fn number32(from: &mut impl Read) -> io::Result<u32> {
-    Ok(u32::from_le_bytes(bytes(from)?))
+fn read_u32(from: &mut impl Read) -> io::Result<u32> {
+    Ok(u32::from_le_bytes(read_bytes(from)?))
 }
 
-fn number64(from: &mut impl Read) -> io::Result<u64> {
-    Ok(u64::from_le_bytes(bytes(from)?))
+fn read_u64(from: &mut impl Read) -> io::Result<u64> {
+    Ok(u64::from_le_bytes(read_bytes(from)?))
 }
 
-/// How many bytes a number takes.
-fn width(kind: u32) -> io::Result<u64> {
+/// Returns the size of a numeric type, in bytes.
+fn value_size(kind: u32) -> io::Result<u64> {
     match kind {
         0 | 1 | 7 => Ok(1),
         2 | 3 => Ok(2),
         4..=6 => Ok(4),
         10..=12 => Ok(8),
-        _ => Err(garbage("it holds a value of a kind that is not known")),
+        _ => Err(invalid_data("it contains a value of an unknown type")),
     }
 }
 
-fn skip(from: &mut impl Read, count: u64) -> io::Result<()> {
+fn skip_bytes(from: &mut impl Read, count: u64) -> io::Result<()> {
     match io::copy(&mut from.take(count), &mut io::sink())? {
         skipped if skipped == count => Ok(()),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 
-fn length(from: &mut impl Read) -> io::Result<u64> {
-    let length = number64(from)?;
-    if length > LONGEST_TEXT { Err(garbage("it holds a text that is longer than any")) } else { Ok(length) }
+fn read_length(from: &mut impl Read) -> io::Result<u64> {
+    let length = read_u64(from)?;
+    if length > MAX_STRING_BYTES { Err(invalid_data("it contains a string that is too long")) } else { Ok(length) }
 }
 
-fn text(from: &mut impl Read) -> io::Result<String> {
-    let length = length(from)?;
+fn read_string(from: &mut impl Read) -> io::Result<String> {
+    let length = read_length(from)?;
     let mut text = Vec::new();
     from.take(length).read_to_end(&mut text)?;
     if text.len() as u64 != length {
@@ -140,21 +140,21 @@ fn text(from: &mut impl Read) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn skip_text(from: &mut impl Read) -> io::Result<()> {
-    let length = length(from)?;
-    skip(from, length)
+fn skip_string(from: &mut impl Read) -> io::Result<()> {
+    let length = read_length(from)?;
+    skip_bytes(from, length)
 }
 
-/// Skips a list and says how long it is.
-fn list(from: &mut impl Read) -> io::Result<u64> {
-    let (kind, length) = (number32(from)?, number64(from)?);
-    if length > LONGEST_LIST {
-        return Err(garbage("it holds a list that is longer than any"));
+/// Skips an array and returns its length.
+fn skip_array(from: &mut impl Read) -> io::Result<u64> {
+    let (kind, length) = (read_u32(from)?, read_u64(from)?);
+    if length > MAX_ARRAY_LENGTH {
+        return Err(invalid_data("it contains an array that is too long"));
     }
     match kind {
-        TEXT => (0..length).try_for_each(|_| skip_text(from))?,
-        LIST => return Err(garbage("it holds a list of lists")),
-        kind => skip(from, length * width(kind)?)?,
+        TYPE_STRING => (0..length).try_for_each(|_| skip_string(from))?,
+        TYPE_ARRAY => return Err(invalid_data("it contains nested arrays")),
+        kind => skip_bytes(from, length * value_size(kind)?)?,
     }
     Ok(length)
 }
@@ -190,8 +190,8 @@ mod tests {
     }
 
     #[test]
-    fn the_head_of_a_file_is_read() {
-        let gguf = Gguf::head(&mut file().as_slice()).unwrap();
+    fn reads_the_header_of_a_file() {
+        let gguf = Gguf::read_header(&mut file().as_slice()).unwrap();
         let expected = Gguf {
             version: 3,
             tensors: 290,
@@ -207,27 +207,28 @@ mod tests {
 
     #[test]
     fn fuzz_gguf() {
-        let inputs = if querymend_testing::is_full() { 20_000 } else { 5_000 };
-        let target = querymend_testing::Fuzz::new("gguf", env!("CARGO_MANIFEST_DIR")).seeds([file()]).inputs(inputs);
-        target.run(&mut querymend_testing::bytes, &|input| {
-            crate::fuzz::within((1 << 16) + 8 * input.len(), || drop(Gguf::head(&mut &*input)));
+        let inputs = if querymend_testing::is_full_suite() { 20_000 } else { 5_000 };
+        let target =
+            querymend_testing::FuzzTarget::new("gguf", env!("CARGO_MANIFEST_DIR")).seeds([file()]).inputs(inputs);
+        target.run(&mut querymend_testing::mutate_bytes, &|input| {
+            crate::fuzz::assert_peak_memory((1 << 16) + 8 * input.len(), || drop(Gguf::read_header(&mut &*input)));
         });
     }
 
     #[test]
-    fn files_that_are_cut_off_or_full_of_garbage_are_errors_and_nothing_worse() {
+    fn truncated_or_corrupt_files_are_errors() {
         let whole = file();
         for end in 0..whole.len() {
-            assert!(Gguf::head(&mut &whole[..end]).is_err(), "{end}");
+            assert!(Gguf::read_header(&mut &whole[..end]).is_err(), "{end}");
         }
         for at in 0..whole.len() {
             for value in [0, 0x7f, 0xff] {
                 let mut other = whole.clone();
                 other[at] = value;
-                // Whether this can still be read depends on the place; that it ends is what counts.
-                let _ = Gguf::head(&mut other.as_slice());
+                // Any result is fine, as long as parsing terminates.
+                let _ = Gguf::read_header(&mut other.as_slice());
                 other[at..].fill(value);
-                let _ = Gguf::head(&mut other.as_slice());
+                let _ = Gguf::read_header(&mut other.as_slice());
             }
         }
     }

@@ -1,91 +1,98 @@
-//! Asks language models for text: one trait, three ways of speaking to servers, and recordings for tests.
+//! Client for language models: one trait, three server protocols, an in-process runtime, and
+//! recordings for tests.
 //!
-//! [`open`] takes a word such as `ollama:qwen2.5-coder` or `openai:gpt-4.1-mini` and gives a [`Model`]. A model streams
-//! its text while it writes, can be stopped at any time, tries again where that helps, and says plainly what went wrong.
-//! What it knows about providers is data: `providers.toml`, which users extend with a file of the same shape. So are the
-//! models that [`pull`] fetches to run them here: `models.toml`. Where no model is named, [`choose`] says which one is asked.
+//! [`open`] takes a spec such as `ollama:qwen2.5-coder` or `openai:gpt-4.1-mini` and returns a
+//! [`Model`]. A model streams its text, can be cancelled at any time, retries transient errors, and
+//! reports failures precisely. Providers are configured as data, in `providers.toml` and in user
+//! files of the same format, and so are the models that [`pull`] downloads to run locally, in
+//! `models.toml`. If no model is configured, [`choose_model`] selects one.
 //!
 //! ```
-//! use querymend_model::{Cancel, Message, Model, Request, Script};
+//! use querymend_model::{CancelSignal, Message, Model, CompletionRequest, ScriptedModel};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! let model = Script::new(["SELECT count(*) FROM orders"]); // or open("ollama:qwen2.5-coder", &Providers::builtin()?)
-//! let request = Request::new(vec![Message::user("How many orders are there?")]);
-//! let mut heard = String::new();
-//! let reply = model.complete(&request, &mut |piece| heard.push_str(piece), &Cancel::new()).await?;
+//! let model = ScriptedModel::new(["SELECT count(*) FROM orders"]); // or open("ollama:qwen2.5-coder", &Providers::builtin()?)
+//! let request = CompletionRequest::new(vec![Message::user("How many orders are there?")]);
+//! let mut streamed = String::new();
+//! let reply = model.complete(&request, &mut |piece| streamed.push_str(piece), &CancelSignal::new()).await?;
 //! assert_eq!(reply.text, "SELECT count(*) FROM orders");
-//! assert_eq!(reply.text, heard);
+//! assert_eq!(reply.text, streamed);
 //! # Ok::<(), querymend_model::Error>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod adapters;
-mod cache;
+mod api_key;
 mod cancel;
-mod catalogue;
+mod cassette;
 mod choose;
+mod discover;
 mod embed;
 mod error;
 #[cfg(test)]
 mod fuzz;
 mod gguf;
 mod http;
-mod key;
+mod limited_file;
 mod local;
+mod model_cache;
 mod open;
-mod probe;
+mod protocol;
+mod provider_error;
 mod providers;
 mod pull;
+mod registry;
 mod remote;
-mod replay;
 mod request;
 mod retry;
-mod script;
+mod scripted;
 mod sse;
-mod trouble;
-mod wire;
 
 use std::pin::Pin;
 
 pub use adapters::AdapterSource;
-pub use cache::{Cache, Presence, sha256};
-pub use cancel::Cancel;
-pub use catalogue::{Catalogue, Entry, Hub, Pip, Source};
-pub use choose::{Choice, Facts, Leave, Served, choose, key_is_set};
-pub use embed::{Embedder, MiniLm, Static, open_embedder, similarity};
-pub use error::{Error, Wait};
+pub use api_key::ProviderApiKey;
+pub use cancel::CancelSignal;
+pub use cassette::{RecordingModel, ReplayModel};
+pub use choose::{Consent, LocalServer, ModelChoice, ModelEnvironment, choose_model, has_key};
+pub use discover::discover_servers;
+pub use embed::{Embedder, MiniLm, StaticEmbedder, open_embedder, similarity};
+pub use error::{Error, TimeoutPhase};
 pub use gguf::Gguf;
-pub use key::Key;
-pub use local::{Local, LocalFiles, Speed};
+pub use local::{LocalFiles, LocalModel, Speed};
+pub use model_cache::{ModelCache, Presence, sha256};
 pub use open::open;
-pub use probe::servers;
-pub use providers::{Known, Provider, Providers};
-pub use pull::{Progress, PullError, pull};
-pub use replay::{Recorder, Replay};
-pub use request::{Message, ModelLimits, Names, Reply, Request, Role, Stopped, Usage};
-pub use retry::{Clock, Retry};
-pub use script::{Line, Script};
-pub use wire::Wire;
+pub use protocol::ProviderProtocol;
+pub use providers::{ModelInfo, Provider, Providers};
+pub use pull::{PullError, PullProgress, pull};
+pub use registry::{Hub, ModelEntry, ModelRegistry, ModelSource, Pip};
+pub use request::{
+    AllowedNames, Completion, CompletionRequest, FinishReason, Message, MessageRole, ModelLimits, Usage,
+};
+pub use retry::{Retry, RetryClock};
+pub use scripted::{ScriptedModel, ScriptedReply};
 
-/// What a model gives back in time. A box rather than a generic, so that models can stand behind `dyn Model`.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+/// Future returned by a model, boxed so that [`Model`] is dyn-compatible.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// A language model that can be asked for text.
+/// Language model that completes conversations.
 pub trait Model: Send + Sync {
-    /// What to call it in messages, such as `openai:gpt-4.1-mini`. Never holds a key.
+    /// Returns the name for messages, such as `openai:gpt-4.1-mini`. It never contains a key.
     fn name(&self) -> &str;
 
-    /// Asks for one reply. `watch` gets each piece of text as it arrives; joined, the pieces are the text of the reply.
-    /// Cancelling or dropping the future closes the connection, so that the server stops writing.
+    /// Requests one completion, and calls `watch` with each chunk of text as it arrives.
+    ///
+    /// The chunks concatenate to the text of the completion. Cancelling or dropping the future
+    /// closes the connection, so that the server stops generating.
     fn complete<'a>(
         &'a self,
-        request: &'a Request,
+        request: &'a CompletionRequest,
         watch: &'a mut (dyn FnMut(&str) + Send),
-        cancel: &'a Cancel,
-    ) -> Answer<'a, Reply>;
+        cancel: &'a CancelSignal,
+    ) -> BoxFuture<'a, Completion>;
 
-    /// How much the model can read and write, where that is known.
+    /// Returns the token limits of the model, as far as they are known.
     fn limits(&self) -> ModelLimits {
         ModelLimits::default()
     }

@@ -1,20 +1,21 @@
-//! Models that run in this process, on the CPU: no server, no key, no network.
+//! In-process inference on the CPU: no server, no key, no network.
 //!
-//! A file in the GGUF format holds the numbers, the vocabulary and the way conversations are written down. One thread does the
-//! arithmetic; requests wait their turn. What was read for one request is kept for the next: as long as two prompts begin alike
-//! (the same tables, another question), only the rest is read.
+//! A GGUF file contains the weights, the vocabulary and the chat template. One worker thread runs
+//! the model; requests are queued. The KV cache of a prompt is kept for the next request: if two
+//! prompts share a prefix (the same tables, another question), only the rest is processed.
 
-mod adapter;
+mod constrained;
 mod decode;
+mod error;
+mod files;
 mod forward;
-mod names;
-mod prepared;
-mod statement;
-mod tokens;
-mod trouble;
+mod lora;
+mod repacked;
+mod statement_end;
+mod tokenizer;
 mod weights;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -22,193 +23,198 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::adapters::AdapterSource;
-use crate::error::{Error, Wait};
-use crate::open::local_files;
+use crate::error::{Error, TimeoutPhase};
 use crate::providers::Providers;
-use crate::request::{ModelLimits, Reply, Request};
-use crate::{Answer, Cancel, Model};
-use decode::Mind;
-use tokens::Tokens;
-use trouble::Trouble;
-use weights::Source;
+use crate::request::{Completion, CompletionRequest, ModelLimits};
+use crate::{BoxFuture, CancelSignal, Model};
+use decode::Decoder;
+use error::LocalModelError;
+use tokenizer::ChatTokenizer;
+use weights::GgufReader;
 
-/// The longest context that is used, however much more the model was made for: what is kept of each token takes memory, and a
-/// prompt of this length takes a CPU long enough.
-const LONGEST_CONTEXT: usize = 8_192;
+pub use files::LocalFiles;
 
-/// The longest that loading a model may take.
-const LONGEST_LOAD: Duration = Duration::from_secs(600);
+/// Maximum context length, even if the model supports more.
+///
+/// The KV cache takes memory for each token, and a prompt of this length takes a CPU long enough.
+const MAX_CONTEXT_TOKENS: usize = 8_192;
 
-/// A model in this process.
-pub struct Local {
+/// Maximum time to load a model.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Model that runs in this process.
+pub struct LocalModel {
     name: String,
     context: usize,
-    work: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<GenerationJob>,
 }
 
-/// Where a local model's files are.
-#[derive(Debug, Clone)]
-pub struct LocalFiles {
-    /// The model, in the GGUF format.
-    pub model: PathBuf,
-    /// A change to it that was learned apart.
-    pub adapter: Option<AdapterSource>,
-    /// Where the numbers are kept in the form that the CPU likes best. Without it they are brought into that form each time.
-    pub prepared: Option<PathBuf>,
+/// Job for the worker thread.
+struct GenerationJob {
+    request: CompletionRequest,
+    events: UnboundedSender<DecodeEvent>,
+    /// `true` once the caller has stopped waiting for the reply.
+    is_abandoned: Arc<AtomicBool>,
 }
 
-/// What the working thread gets.
-struct Job {
-    request: Request,
-    out: UnboundedSender<Heard>,
-    /// Nobody waits for the reply any more.
-    dropped: Arc<AtomicBool>,
+/// Event of the worker thread.
+enum DecodeEvent {
+    /// The model is loaded, and this request is being processed.
+    Started,
+    TextDelta(String),
+    Done(Box<Result<Completion, Error>>),
 }
 
-/// What it says.
-enum Heard {
-    /// The model is loaded, and this request's turn has come.
-    Begun,
-    Piece(String),
-    Done(Box<Result<Reply, Error>>),
-}
-
-/// What a speed measurement found.
+/// Result of a speed measurement.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct Speed {
-    /// Seconds until the model could be asked.
+    /// Time to load the model, in seconds.
     pub load_s: f64,
-    /// Tokens of a prompt read in a second.
+    /// Prompt processing speed, in tokens per second.
     pub read_per_s: f64,
-    /// Tokens written in a second.
+    /// Generation speed, in tokens per second.
     pub write_per_s: f64,
-    /// Tokens written in a second when four texts are written at once.
+    /// Total generation speed for a batch of four sequences, in tokens per second.
     pub write_four_per_s: f64,
 }
 
-impl Local {
-    /// Opens a model file. Its head is read and checked at once, its numbers when the model is asked for the first time.
+impl LocalModel {
+    /// Opens a model file.
+    ///
+    /// The header is read and validated immediately, the weights on the first request.
     pub fn open(name: impl Into<String>, files: &LocalFiles) -> Result<Self, Error> {
         let name = name.into();
-        let (source, tokens) = head(&files.model).map_err(|trouble| told(&files.model, &trouble))?;
-        let measures = source.measures().map_err(|trouble| told(&files.model, &trouble))?;
-        let context = measures.context.min(LONGEST_CONTEXT);
+        let (source, tokens) = open_gguf(&files.model).map_err(|error| to_error(&files.model, &error))?;
+        let hyperparameters = source.hyperparameters().map_err(|error| to_error(&files.model, &error))?;
+        let context = hyperparameters.context.min(MAX_CONTEXT_TOKENS);
         let (work, jobs) = mpsc::channel();
         let (worker_name, files) = (name.clone(), files.clone());
         let worker = std::thread::Builder::new().name("local model".into());
-        worker
-            .spawn(move || serve(&worker_name, &files, source, tokens, context, &jobs))
-            .map_err(|error| Error::configuration(format!("no thread for the model: {error}"), "free some memory"))?;
-        Ok(Self { name, context, work })
+        worker.spawn(move || run_worker(&worker_name, &files, source, tokens, context, &jobs)).map_err(|error| {
+            Error::configuration(format!("cannot start a thread for the model: {error}"), "free some memory")
+        })?;
+        Ok(Self { name, context, jobs: work })
     }
 
-    /// The files that a word behind `local:` means: the name of a pulled model, a file, or a file and its adapter's.
-    pub fn files(given: &str, providers: &Providers) -> Result<LocalFiles, Error> {
-        local_files(given, providers)
+    /// Resolves the part of a spec after `local:`: a pulled model's name, a file, or a file and its
+    /// adapter.
+    pub fn resolve_files(spec: &str, providers: &Providers) -> Result<LocalFiles, Error> {
+        LocalFiles::resolve(spec, providers)
     }
 
-    /// Measures how fast a model is here.
-    pub fn speed(files: &LocalFiles) -> Result<Speed, Error> {
-        let measure = || -> Result<Speed, Trouble> {
+    /// Measures the speed of a model on this machine.
+    pub fn measure_speed(files: &LocalFiles) -> Result<Speed, Error> {
+        let measure = || -> Result<Speed, LocalModelError> {
             let start = Instant::now();
-            let (source, tokens) = head(&files.model)?;
-            let context = source.measures()?.context.min(LONGEST_CONTEXT);
-            let mut mind = Mind::load(files, source, tokens, context)?;
+            let (source, tokens) = open_gguf(&files.model)?;
+            let context = source.hyperparameters()?.context.min(MAX_CONTEXT_TOKENS);
+            let mut decoder = Decoder::load(files, source, tokens, context)?;
             let load_s = start.elapsed().as_secs_f64();
-            let (read_per_s, write_per_s, write_four_per_s) = mind.speed()?;
+            let (read_per_s, write_per_s, write_four_per_s) = decoder.measure_speed()?;
             Ok(Speed { load_s, read_per_s, write_per_s, write_four_per_s })
         };
-        measure().map_err(|trouble| told(&files.model, &trouble))
+        measure().map_err(|error| to_error(&files.model, &error))
     }
 }
 
-fn head(path: &Path) -> Result<(Source, Tokens), Trouble> {
-    let source = Source::open(path)?;
-    source.measures()?;
-    let tokens = Tokens::read(&source)?;
+fn open_gguf(path: &Path) -> Result<(GgufReader, ChatTokenizer), LocalModelError> {
+    let source = GgufReader::open(path)?;
+    source.hyperparameters()?;
+    let tokens = ChatTokenizer::read(&source)?;
     Ok((source, tokens))
 }
 
-fn told(path: &Path, trouble: &Trouble) -> Error {
-    let hint = match trouble {
-        Trouble::Unreadable(_) => "check the path; `querymend model list` shows the models that can be pulled",
-        Trouble::NotGguf(_) => "fetch the file again: `querymend model rm NAME`, then `querymend model pull NAME`",
-        Trouble::OtherFamily(_) => {
+fn to_error(path: &Path, error: &LocalModelError) -> Error {
+    let hint = match error {
+        LocalModelError::Unreadable(_) => "check the path; `querymend model list` shows the models that can be pulled",
+        LocalModelError::InvalidGguf(_) => {
+            "fetch the file again: `querymend model rm NAME`, then `querymend model pull NAME`"
+        }
+        LocalModelError::UnsupportedArchitecture(_) => {
             "use a model of the llama, qwen2 or qwen3 family, or serve it with llama.cpp or Ollama"
         }
-        Trouble::Misfit(_) => "use the adapter with the model that it was trained for",
-        Trouble::TooLong(_) => "ask a shorter question, or use a model that reads more",
-        Trouble::Arithmetic(_) => "use another model file",
+        LocalModelError::AdapterMismatch(_) => "use the adapter with the model that it was trained for",
+        LocalModelError::EmptyPrompt => "ask a question that is not empty",
+        LocalModelError::PromptTooLong(_) => "ask a shorter question, or use a model with a longer context window",
+        LocalModelError::Compute(_) => "use another model file",
     };
-    Error::configuration(format!("the model {} cannot be used: {trouble}", path.display()), hint)
+    Error::configuration(format!("the model {} cannot be used: {error}", path.display()), hint)
 }
 
-/// The working thread: loads at the first request, then answers one after the other until nobody can ask any more.
-fn serve(name: &str, files: &LocalFiles, source: Source, tokens: Tokens, context: usize, jobs: &mpsc::Receiver<Job>) {
+/// Runs the worker thread, which loads the model on the first request and processes requests until
+/// the channel closes.
+fn run_worker(
+    name: &str,
+    files: &LocalFiles,
+    source: GgufReader,
+    tokens: ChatTokenizer,
+    context: usize,
+    jobs: &mpsc::Receiver<GenerationJob>,
+) {
     let mut head = Some((source, tokens));
-    let mut loaded: Option<Result<Mind, Error>> = None;
+    let mut decoder: Option<Result<Decoder, Error>> = None;
     while let Ok(job) = jobs.recv() {
-        if loaded.is_none()
+        if decoder.is_none()
             && let Some((source, tokens)) = head.take()
         {
-            loaded = Some(Mind::load(files, source, tokens, context).map_err(|trouble| told(&files.model, &trouble)));
+            decoder =
+                Some(Decoder::load(files, source, tokens, context).map_err(|error| to_error(&files.model, &error)));
         }
-        let _ = job.out.send(Heard::Begun);
-        let result = match &mut loaded {
+        let _ = job.events.send(DecodeEvent::Started);
+        let result = match &mut decoder {
             Some(Ok(mind)) => {
-                let out = job.out.clone();
+                let out = job.events.clone();
                 let mut watch = move |piece: &str| {
-                    let _ = out.send(Heard::Piece(piece.to_owned()));
+                    let _ = out.send(DecodeEvent::TextDelta(piece.to_owned()));
                 };
-                mind.reply(name, &job.request, &mut watch, &job.dropped)
+                mind.complete(name, &job.request, &mut watch, &job.is_abandoned)
             }
             Some(Err(error)) => Err(error.clone()),
             None => Err(Error::configuration("the model is not loaded", "start again")),
         };
-        let _ = job.out.send(Heard::Done(Box::new(result)));
+        let _ = job.events.send(DecodeEvent::Done(Box::new(result)));
     }
 }
 
-/// Tells the working thread that nobody waits any more, however the waiting ended.
-struct Waiting(Arc<AtomicBool>);
+/// Notifies the worker thread when the caller stops waiting, for any reason.
+struct AbandonOnDrop(Arc<AtomicBool>);
 
-impl Drop for Waiting {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-impl Model for Local {
+impl Model for LocalModel {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn complete<'a>(
         &'a self,
-        request: &'a Request,
+        request: &'a CompletionRequest,
         watch: &'a mut (dyn FnMut(&str) + Send),
-        cancel: &'a Cancel,
-    ) -> Answer<'a, Reply> {
+        cancel: &'a CancelSignal,
+    ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
             if cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let (out, mut heard) = unbounded_channel();
-            let waiting = Waiting(Arc::new(AtomicBool::new(false)));
-            let job = Job { request: request.clone(), out, dropped: waiting.0.clone() };
-            let gone =
-                || Error::configuration("the local model stopped working", "start again, or use a smaller model");
-            self.work.send(job).map_err(|_| gone())?;
+            let (out, mut events) = unbounded_channel();
+            let waiting = AbandonOnDrop(Arc::new(AtomicBool::new(false)));
+            let job = GenerationJob { request: request.clone(), events: out, is_abandoned: waiting.0.clone() };
+            let gone = || Error::configuration("the local model stopped working", "restart, or use a smaller model");
+            self.jobs.send(job).map_err(|_| gone())?;
             let timeout =
-                || Error::Timeout { model: self.name.clone(), after: request.timeout, waiting_for: Wait::End };
+                || Error::Timeout { model: self.name.clone(), after: request.timeout, waiting_for: TimeoutPhase::End };
             let reply = async {
-                // Loading a model, the first time even more so, takes longer than a reply may; it is no part of the reply.
-                let begun = tokio::time::timeout(request.timeout.max(LONGEST_LOAD), heard.recv()).await;
+                // Loading, especially the first time, may take longer than the request's timeout,
+                // so it does not count towards it.
+                let begun = tokio::time::timeout(request.timeout.max(LOAD_TIMEOUT), events.recv()).await;
                 if begun.map_err(|_| timeout())?.is_none() {
                     return Err(gone());
                 }
-                match tokio::time::timeout(request.timeout, listen(&mut heard, watch)).await {
+                match tokio::time::timeout(request.timeout, relay_events(&mut events, watch)).await {
                     Ok(done) => done.unwrap_or_else(|| Err(gone())),
                     Err(_) => Err(timeout()),
                 }
@@ -225,15 +231,15 @@ impl Model for Local {
     }
 }
 
-async fn listen(
-    heard: &mut UnboundedReceiver<Heard>,
+async fn relay_events(
+    events: &mut UnboundedReceiver<DecodeEvent>,
     watch: &mut (dyn FnMut(&str) + Send),
-) -> Option<Result<Reply, Error>> {
-    while let Some(said) = heard.recv().await {
-        match said {
-            Heard::Begun => {}
-            Heard::Piece(piece) => watch(&piece),
-            Heard::Done(result) => return Some(*result),
+) -> Option<Result<Completion, Error>> {
+    while let Some(event) = events.recv().await {
+        match event {
+            DecodeEvent::Started => {}
+            DecodeEvent::TextDelta(piece) => watch(&piece),
+            DecodeEvent::Done(result) => return Some(*result),
         }
     }
     None

@@ -1,4 +1,4 @@
-//! From a word that people write to a model.
+//! Opens models by spec.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,66 +6,70 @@ use std::sync::Arc;
 use reqwest::Url;
 
 use crate::Model;
-use crate::adapters::{self, AdapterSource};
-use crate::cache::Cache;
+use crate::api_key::ProviderApiKey;
+use crate::cassette::ReplayModel;
 use crate::error::Error;
-use crate::key::Key;
-use crate::local::{Local, LocalFiles};
+use crate::local::{LocalFiles, LocalModel};
 use crate::providers::{Provider, Providers};
-use crate::remote::Remote;
-use crate::replay::Replay;
+use crate::remote::RemoteModel;
 
-/// The variable that holds the key for a server that is given by its address, if it wants one.
-const ADDRESS_KEY: &str = "QUERYMEND_MODEL_KEY";
+/// Variable with the key for a server that is specified by its address, if it requires one.
+const ADDRESS_KEY_VARIABLE: &str = "QUERYMEND_MODEL_KEY";
 
-/// Opens the model that a word means.
+/// Opens the model for a spec.
 ///
-/// | word | model |
+/// | spec | model |
 /// |---|---|
 /// | `openai:gpt-4.1-mini`, `ollama:qwen2.5-coder:7b`, … | a model of a provider in `providers.toml` |
-/// | `http://127.0.0.1:8080/v1#name` | a model of a server at this address that speaks like OpenAI |
-/// | `local:qwen2.5-coder-0.5b` | a model of `models.toml` in this process, once it is pulled |
-/// | `local:FILE.gguf`, `local:FILE.gguf+FILE.safetensors` | a model in this process, with an adapter or without |
-/// | `replay:FILE` | what a [`crate::Recorder`] wrote down |
+/// | `http://127.0.0.1:8080/v1#name` | a model of an OpenAI-compatible server at this address |
+/// | `local:qwen2.5-coder-0.5b` | an in-process model of `models.toml`, after it was pulled |
+/// | `local:FILE.gguf`, `local:FILE.gguf+FILE.safetensors` | an in-process model, without or with an adapter |
+/// | `replay:FILE` | a recording of a [`crate::RecordingModel`] |
 ///
-/// Nothing is sent yet, but a key that is missing is an error here already.
+/// Nothing is sent yet, but a missing key is reported immediately.
 pub fn open(spec: &str, providers: &Providers) -> Result<Arc<dyn Model>, Error> {
     let spec = spec.trim();
     if let Some(file) = spec.strip_prefix("replay:") {
-        return Ok(Arc::new(Replay::read(Path::new(file))?));
+        return Ok(Arc::new(ReplayModel::read(Path::new(file))?));
     }
     if let Some(files) = spec.strip_prefix("local:") {
-        return Ok(Arc::new(Local::open(spec, &local_files(files, providers)?)?));
+        return Ok(Arc::new(LocalModel::open(spec, &LocalFiles::resolve(files, providers)?)?));
     }
-    let place = Place::named(spec, providers, "local:NAME (a model that runs here), or replay:FILE (a recording)")?;
-    let key = Key::find(&place.provider, &place.name, providers.variables())?;
-    let url = address(&place.provider, &place.provider.wire.path(&place.model))?;
-    Ok(Arc::new(Remote::new(place.name, &place.model, &place.provider, url, key, providers)?))
+    let model_spec =
+        ModelSpec::parse(spec, providers, "local:NAME (a model that runs here), or replay:FILE (a recording)")?;
+    let key = ProviderApiKey::find(&model_spec.provider, &model_spec.name, providers.variables())?;
+    let url = endpoint_url(&model_spec.provider, &model_spec.provider.protocol.path(&model_spec.model))?;
+    Ok(Arc::new(RemoteModel::new(model_spec.name, &model_spec.model, &model_spec.provider, url, key, providers)?))
 }
 
-/// A model that some server has.
-pub(crate) struct Place {
-    /// What to call it in messages.
+/// Model on a server.
+pub(crate) struct ModelSpec {
+    /// Name for messages.
     pub(crate) name: String,
-    /// What its server calls it.
+    /// Name of the model on its server.
     pub(crate) model: String,
     pub(crate) provider: Provider,
 }
 
-impl Place {
-    /// What a word such as `openai:gpt-4.1-mini` or `http://127.0.0.1:8080/v1#name` means. `others` are the words that are read
-    /// elsewhere; they are told to whoever wrote none of all these.
-    pub(crate) fn named(spec: &str, providers: &Providers, others: &str) -> Result<Self, Error> {
+impl ModelSpec {
+    /// Parses a spec such as `openai:gpt-4.1-mini` or `http://127.0.0.1:8080/v1#name`.
+    ///
+    /// `other_forms` describes specs that are handled elsewhere, for the error message.
+    pub(crate) fn parse(spec: &str, providers: &Providers, other_forms: &str) -> Result<Self, Error> {
         if spec.starts_with("http://") || spec.starts_with("https://") {
             let (base, model) = spec.split_once('#').filter(|(_, model)| !model.is_empty()).ok_or_else(|| {
                 Error::configuration(
-                    "the address of a model server needs the model's name behind it".to_owned(),
+                    "the address of a model server must end with the name of the model".to_owned(),
                     "write it as http://127.0.0.1:8080/v1#name",
                 )
             })?;
-            let provider = Provider { key: Some(ADDRESS_KEY.to_owned()), key_required: false, ..Provider::at(base) };
-            // The address is checked before it becomes part of a name: it may hold a password.
-            address(&provider, "")?;
+            let provider = Provider {
+                key_variable: Some(ADDRESS_KEY_VARIABLE.to_owned()),
+                key_required: false,
+                ..Provider::at_address(base)
+            };
+            // Validated before it becomes part of a name, because it may contain a password.
+            endpoint_url(&provider, "")?;
             return Ok(Self { name: format!("{base}#{model}"), model: model.to_owned(), provider });
         }
         let (name, model) = spec.split_once(':').unwrap_or((spec, ""));
@@ -73,13 +77,13 @@ impl Place {
             let names: Vec<&str> = providers.iter().map(|(name, _)| name).collect();
             return Err(Error::configuration(
                 format!("there is no provider `{name}`"),
-                format!("write provider:model; providers are {}. Or an address#model, {others}", names.join(", ")),
+                format!("write provider:model; providers are {}. Or an address#model, {other_forms}", names.join(", ")),
             ));
         };
         if model.is_empty() {
             let known = provider.models.keys().next().map_or("name", String::as_str);
             return Err(Error::configuration(
-                format!("`{spec}` names a provider and no model"),
+                format!("`{spec}` names a provider but no model"),
                 format!("write it as {name}:{known}"),
             ));
         }
@@ -87,50 +91,16 @@ impl Place {
     }
 }
 
-/// The files of a model that was pulled, by its name, or those that are given: a model's and, behind a plus sign, its
-/// adapter's.
-pub(crate) fn local_files(given: &str, providers: &Providers) -> Result<LocalFiles, Error> {
-    let cache = Cache::of_the_user();
-    let prepared = cache.as_ref().map(Cache::prepared);
-    if let Some((model, adapter)) = given.split_once(".gguf+") {
-        return Ok(LocalFiles {
-            model: format!("{model}.gguf").into(),
-            adapter: Some(AdapterSource::File(adapter.into())),
-            prepared,
-        });
-    }
-    if given.ends_with(".gguf") || Path::new(given).components().count() > 1 {
-        return Ok(LocalFiles { model: given.into(), adapter: None, prepared });
-    }
-    let entry = providers.catalogue.get(given)?;
-    match cache.filter(|cache| cache.has(entry)) {
-        Some(cache) => {
-            let adapter = entry.adapter.as_deref().map(|name| match adapters::own(name) {
-                Some((name, _)) => Ok(AdapterSource::Own(name)),
-                None => Err(Error::configuration(
-                    format!("there is no adapter `{name}` for the model {}", entry.name),
-                    "take it out of the list of models, or name the files: local:MODEL.gguf+ADAPTER.safetensors",
-                )),
-            });
-            Ok(LocalFiles { model: cache.path(entry), adapter: adapter.transpose()?, prepared })
-        }
-        None => Err(Error::configuration(
-            format!("the model {} is not here", entry.name),
-            format!("fetch it with `querymend model pull {}`", entry.name),
-        )),
-    }
-}
-
-/// Where requests go: a path below the provider's address.
-pub(crate) fn address(provider: &Provider, path: &str) -> Result<Url, Error> {
+/// Builds the URL of an endpoint below the provider's base URL.
+pub(crate) fn endpoint_url(provider: &Provider, path: &str) -> Result<Url, Error> {
     let hint = "an address looks like http://127.0.0.1:8080/v1";
     let wrong = |what: &str| Error::configuration(format!("the address of the model server {what}"), hint);
     let base = Url::parse(&provider.base).map_err(|why| wrong(&format!("cannot be read: {why}")))?;
     if !matches!(base.scheme(), "http" | "https") || base.host().is_none() {
-        return Err(wrong("does not begin with http:// or https://"));
+        return Err(wrong("does not start with http:// or https://"));
     }
     if !base.username().is_empty() || base.password().is_some() || base.query().is_some() {
-        return Err(wrong("holds a user, a password or a query; keys belong into variables"));
+        return Err(wrong("contains a user, a password or a query; keys belong in environment variables"));
     }
     let whole = format!("{}{path}", provider.base.trim_end_matches('/'));
     Url::parse(&whole).map_err(|why| wrong(&format!("cannot be read: {why}")))
@@ -146,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a05_words_open_models() {
+    fn opens_models_by_spec() {
         for (spec, name, context) in [
             ("openai:gpt-4.1-mini", "openai:gpt-4.1-mini", Some(1_047_576)),
             (" ollama:qwen2.5-coder:0.5b ", "ollama:qwen2.5-coder:0.5b", None),
@@ -161,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn words_that_mean_nothing_are_said_to() {
+    fn reports_invalid_specs_without_secrets() {
         let check = |spec: &str, word: &str| {
             let error = opened(spec).err().unwrap();
-            let said = format!("{error} hint: {}", error.hint().unwrap());
-            assert!(said.contains(word) && !said.contains("secret"), "{said}");
+            let text = format!("{error} hint: {}", error.hint().unwrap());
+            assert!(text.contains(word) && !text.contains("secret"), "{text}");
         };
         check("gpt", "there is no provider `gpt`");
         check("", "ollama, openai");

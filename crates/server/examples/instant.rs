@@ -13,14 +13,14 @@ use axum::Router;
 use axum::routing::get;
 use mimalloc::MiMalloc;
 use querymend::Config;
-use querymend::guard::Breakers;
+use querymend::resilience::Breakers;
 use querymend_engine::demo;
-use querymend_model::{Answer, Cancel, Model, Reply, Request};
-use querymend_server::audit::Audit;
+use querymend_model::{BoxFuture, CancelSignal, Completion, CompletionRequest, Model};
+use querymend_server::audit::log::AuditLog;
+use querymend_server::auth::user::NoAuth;
 use querymend_server::service::{Database, Setup};
-use querymend_server::shelf::Here;
-use querymend_server::user::Open;
-use querymend_server::{Service, Stopping, http, serve};
+use querymend_server::store::InMemoryStore;
+use querymend_server::{Service, Shutdown, http, serve};
 use tokio::net::TcpListener;
 
 /// As the command has it.
@@ -35,8 +35,13 @@ impl Model for Instant {
         "instant"
     }
 
-    fn complete<'a>(&'a self, _: &'a Request, _: &'a mut (dyn FnMut(&str) + Send), _: &'a Cancel) -> Answer<'a, Reply> {
-        Box::pin(async { Ok(Reply::text("SELECT id, price FROM products WHERE category = 'Electronics'")) })
+    fn complete<'a>(
+        &'a self,
+        _: &'a CompletionRequest,
+        _: &'a mut (dyn FnMut(&str) + Send),
+        _: &'a CancelSignal,
+    ) -> BoxFuture<'a, Completion> {
+        Box::pin(async { Ok(Completion::text("SELECT id, price FROM products WHERE category = 'Electronics'")) })
     }
 }
 
@@ -52,12 +57,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let engine = Arc::from(querymend_engine::open(&file.to_string_lossy())?);
     let databases = vec![Database { name: "shop".into(), engine, identity: "shop".into() }];
     let mut config = Config::default();
-    (config.server.limits.per_minute, config.server.limits.concurrent) = (0, 100_000);
-    config.server.limits.concurrent_all = 100_000;
-    let setup = Setup { config, model: Arc::new(Instant), databases, store: None, gate: Arc::new(Open::default()) };
-    let shelf = Arc::new(Here::new(100, Duration::from_secs(60), None));
-    let service = Arc::new(Service::new(setup, Arc::new(Breakers::default()), shelf, Audit::default()));
-    let stopping = Stopping::default();
+    (config.server.limits.requests_per_minute, config.server.limits.max_concurrent_per_user) = (0, 100_000);
+    config.server.limits.max_concurrent = 100_000;
+    let setup =
+        Setup { config, model: Arc::new(Instant), databases, store: None, authenticator: Arc::new(NoAuth::default()) };
+    let shelf = Arc::new(InMemoryStore::new(100, Duration::from_secs(60), None));
+    let service = Arc::new(Service::new(setup, Arc::new(Breakers::default()), shelf, AuditLog::default()));
+    let stopping = Shutdown::default();
     let other = TcpListener::bind(("127.0.0.1", hello)).await?;
     tokio::spawn(async move { axum::serve(other, Router::new().route("/", get(|| async { "hello" }))).await });
     let listener = TcpListener::bind(("127.0.0.1", ours)).await?;

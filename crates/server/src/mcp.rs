@@ -1,16 +1,17 @@
-//! MCP: the same service for agents, over a pipe or over HTTP. Nothing outside this module knows the crate that speaks the
-//! protocol.
+//! MCP server for agents, over stdio or HTTP.
+//!
+//! The protocol crate (`rmcp`) is not exposed outside this module.
 
-mod agent;
 mod arguments;
+mod caller;
 mod elicitation;
-mod over_http;
+mod handler;
 mod progress;
+mod render;
 mod resources;
 mod sessions;
-mod telling;
+mod streamable_http;
 mod tools;
-mod who;
 
 use std::io;
 use std::sync::Arc;
@@ -19,36 +20,36 @@ use std::time::Duration;
 use rmcp::ServiceExt;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use self::agent::Agent;
-pub use self::over_http::{router, router_until};
-pub use self::telling::MOST_TEXT;
+use self::handler::McpHandler;
+pub use self::render::MAX_TEXT_BYTES;
+pub use self::streamable_http::{router, router_with_shutdown};
 use crate::service::Service;
 
-/// How long calls that were stopped may take to end.
-const LAST: Duration = Duration::from_secs(5);
+/// Grace period for cancelled calls at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Speaks to the one client at the other end of a pipe, until it hangs up. Questions that still run then are stopped.
+/// Serves one client over a pipe until it disconnects. Calls in flight are then cancelled.
 pub async fn serve_pipe<R, W>(service: Arc<Service>, read: R, write: W) -> io::Result<()>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let agent = Agent::new(service);
-    let calls = agent.calls();
-    match agent.serve((read, write)).await {
+    let handler = McpHandler::new(service);
+    let calls = handler.running_calls();
+    match handler.serve((read, write)).await {
         Ok(running) => {
             running.waiting().await.map_err(io::Error::other)?;
-            // What was stopped is still written down.
-            tokio::time::timeout(LAST, calls.write()).await.ok();
+            // Cancelled calls still write their audit log entries.
+            tokio::time::timeout(SHUTDOWN_TIMEOUT, calls.write()).await.ok();
             Ok(())
         }
-        // A client that hangs up before it has said anything wanted nothing.
+        // A client that disconnects before `initialize` is not an error.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(io::Error::other(error)),
     }
 }
 
-/// The same over stdin and stdout. Nothing else may be written to stdout meanwhile.
+/// Serves one client over stdin and stdout. Nothing else may write to stdout.
 pub async fn serve_stdio(service: Arc<Service>) -> io::Result<()> {
     let (read, write) = rmcp::transport::stdio();
     serve_pipe(service, read, write).await

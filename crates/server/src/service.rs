@@ -1,315 +1,313 @@
-//! What all faces ask: questions, queries, tables, examples, conversations, past runs. Who asks is known by now; what they may do is
-//! decided here, and what was done is written down here.
+//! Service shared by all protocols: questions, queries, schema, examples, sessions, traces.
+//!
+//! Callers are already authenticated; authorization and audit logging happen here.
 
 mod ask;
-mod desk;
-mod errors;
 mod examples;
-mod lines;
-mod past;
+mod feedback;
 mod requests;
-mod tables;
-mod talks;
-mod teach;
+mod schema_text;
+mod session_errors;
+mod sessions;
+mod sql;
+mod tenant;
+mod traces;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use querymend::guard::{Breakers, Stats};
-use querymend::records::ErrorRecords;
+use querymend::error_history::ErrorHistory;
+use querymend::resilience::{BreakerStats, Breakers};
 use querymend::{Config, Problem, ProblemCode};
 use querymend_engine::{Connections, Engine};
 use querymend_memory::ExampleStore;
 use querymend_model::Model;
 use querymend_sql::Schema;
-use serde::Serialize;
 
-use self::desk::{Desk, State, may_ask};
-use self::lines::line;
-use crate::audit::Audit;
-use crate::heard::Listener;
-use crate::http::Answers;
-use crate::metrics::registry::Told;
-use crate::metrics::{self, Counting, Metrics, Now};
-use crate::rates::{Rates, Ticket};
-use crate::results::Results;
-use crate::shelf::Shelf;
-use crate::user::{Credentials, Gate, User};
+use self::tenant::{LiveConfig, TenantDatabase, has_access};
+use crate::audit::entries::audit_entry;
+use crate::audit::log::AuditLog;
+use crate::auth::user::{Authenticator, Credentials, User};
+use crate::limits::idempotency::IdempotencyStore;
+use crate::limits::rate_limit::{InFlightGuard, RateLimiter};
+use crate::limits::result_cache::ResultCache;
+use crate::observe::metrics;
+use crate::observe::metrics::metric::MetricSnapshot;
+use crate::observe::metrics::{MetricsRecorder, RuntimeStats, ServerMetrics};
+use crate::observe::observer::Observer;
+use crate::request_context::RequestContext;
+use crate::store::SessionStore;
 
-pub(crate) use self::examples::memory_problem;
-pub use self::past::Past;
-pub use self::requests::{Analysing, Asking, Listed, NewExample, QueryText, Question};
-pub use self::tables::Tables;
-pub use self::teach::{Judged, Opinion};
+pub use self::feedback::{FeedbackRequest, FeedbackResponse};
+pub use self::requests::{AnalysisTarget, AskRequest, CreateExampleRequest, DatabaseInfo, SqlRequest};
+pub use self::schema_text::SelectedTables;
 
-/// The longest question, in bytes.
-const LONGEST_QUESTION: usize = 16 << 10;
+/// Maximum length of a question, in bytes.
+const MAX_QUESTION_BYTES: usize = 16 << 10;
 
-/// What a service is made of. All of it but the shelf and the audit log can be changed while it runs.
+/// Components of a service.
+///
+/// A reload replaces all of them; the session store and the audit log stay.
 pub struct Setup {
-    /// How it is set.
+    /// Configuration.
     pub config: Config,
-    /// Who writes the SQL.
+    /// Model that writes the SQL.
     pub model: Arc<dyn Model>,
-    /// What may be asked, by the names that clients use.
+    /// Databases that can be queried.
     pub databases: Vec<Database>,
-    /// Where examples are kept, if anywhere.
+    /// Store of examples; `None` if memory is off.
     pub store: Option<Arc<dyn ExampleStore>>,
-    /// Who is let in.
-    pub gate: Arc<dyn Gate>,
+    /// Authenticator of requests.
+    pub authenticator: Arc<dyn Authenticator>,
 }
 
-/// A database by the name that clients use.
+/// A database under its public name.
 pub struct Database {
-    /// That name.
+    /// Name that clients use.
     pub name: String,
-    /// The database.
+    /// Engine of the database.
     pub engine: Arc<dyn Engine>,
-    /// A name that means this database alone, by which examples of it are kept.
+    /// Globally unique identity, the namespace of the database's examples.
     pub identity: String,
 }
 
-/// What all faces ask.
+/// Service shared by all protocols.
 pub struct Service {
-    state: RwLock<Arc<State>>,
+    live_config: RwLock<Arc<LiveConfig>>,
     breakers: Arc<Breakers>,
-    /// What went wrong in each session.
-    errors: Arc<ErrorRecords>,
-    shelf: Arc<dyn Shelf>,
-    audit: Audit,
-    rates: Rates,
-    /// Rows of which pages are still to be fetched.
-    pub results: Results,
-    /// Answers that are given again to a question that is sent twice.
-    pub(crate) answers: Answers,
-    /// How often the configuration has changed.
-    changes: AtomicU64,
-    metrics: Arc<Metrics>,
-    listeners: Vec<Arc<dyn Listener>>,
-    /// When the databases were last asked whether they are there, and which were not.
-    looked: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
-}
-
-/// Seconds since 1970.
-pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    /// Recent errors of each session.
+    error_history: Arc<ErrorHistory>,
+    session_store: Arc<dyn SessionStore>,
+    audit: AuditLog,
+    rate_limiter: RateLimiter,
+    /// Results with pages that have not been fetched yet.
+    pub result_cache: ResultCache,
+    /// Responses that are replayed for repeated idempotency keys.
+    pub(crate) idempotency: IdempotencyStore,
+    /// Number of configuration reloads.
+    config_version: AtomicU64,
+    metrics: Arc<ServerMetrics>,
+    observers: Vec<Arc<dyn Observer>>,
+    /// Time and result of the last readiness check: the names of unavailable databases.
+    readiness: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
 }
 
 impl Service {
-    /// Puts it together.
-    pub fn new(setup: Setup, breakers: Arc<Breakers>, shelf: Arc<dyn Shelf>, audit: Audit) -> Self {
-        let metrics = Arc::new(Metrics::default());
-        setup.databases.iter().for_each(|database| metrics.begin(&database.name));
+    /// Creates a service.
+    pub fn new(setup: Setup, breakers: Arc<Breakers>, session_store: Arc<dyn SessionStore>, audit: AuditLog) -> Self {
+        let metrics = Arc::new(ServerMetrics::default());
+        setup.databases.iter().for_each(|database| metrics.register_database(&database.name));
         Self {
-            state: RwLock::new(Arc::new(State::new(setup))),
+            live_config: RwLock::new(Arc::new(LiveConfig::new(setup))),
             breakers,
-            errors: Arc::default(),
-            shelf,
+            error_history: Arc::default(),
+            session_store,
             audit,
-            rates: Rates::default(),
-            results: Results::default(),
-            answers: Answers::default(),
-            changes: AtomicU64::new(0),
-            listeners: vec![Arc::new(Counting(Arc::clone(&metrics)))],
+            rate_limiter: RateLimiter::default(),
+            result_cache: ResultCache::default(),
+            idempotency: IdempotencyStore::default(),
+            config_version: AtomicU64::new(0),
+            observers: vec![Arc::new(MetricsRecorder(Arc::clone(&metrics)))],
             metrics,
-            looked: tokio::sync::Mutex::default(),
+            readiness: tokio::sync::Mutex::default(),
         }
     }
 
-    /// With somebody who hears what happens.
+    /// Adds an observer.
     #[must_use]
-    pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
-        self.listeners.push(listener);
+    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.push(observer);
         self
     }
 
-    /// What this server counts.
-    pub fn metrics(&self) -> &Metrics {
+    /// Returns the metrics of this server.
+    pub fn metrics(&self) -> &ServerMetrics {
         &self.metrics
     }
 
-    /// All figures as they are now.
-    pub fn measured(&self) -> Vec<Told> {
-        self.metrics.told(&Now {
+    /// Returns a snapshot of all metrics.
+    pub fn metric_snapshots(&self) -> Vec<MetricSnapshot> {
+        self.metrics.snapshots(&RuntimeStats {
             breakers: self.breakers.stats(),
-            running: self.running(),
-            audit_lines: self.audit.lines(),
-            lost: self.listeners.iter().flat_map(|listener| listener.lost()).collect(),
+            running_requests: self.running_requests(),
+            audit_lines: self.audit.lines_written(),
+            dropped: self.observers.iter().flat_map(|observer| observer.dropped()).collect(),
             connections: self.connections(),
         })
     }
 
-    /// The connections to each database whose engine keeps some.
+    /// Returns the pool connections of each database with an engine that pools them.
     fn connections(&self) -> Vec<(String, Connections)> {
-        let state = self.state();
-        let each = state.databases.values();
-        each.filter_map(|one| Some((one.name.clone(), one.engine.connections()?))).collect()
+        let live = self.live_config();
+        let databases = live.databases.values();
+        databases.filter_map(|database| Some((database.name.clone(), database.engine.connections()?))).collect()
     }
 
-    /// The same as Prometheus reads it, for those who may see how the server is doing.
+    /// Returns all metrics in the Prometheus text format. Requires an admin role.
     pub fn metrics_text(&self, user: &User) -> Result<String, Problem> {
-        administers(user)?;
-        Ok(metrics::text::written(&self.measured()))
+        require_admin(user)?;
+        Ok(metrics::prometheus::render(&self.metric_snapshots()))
     }
 
-    /// Takes on another configuration. Requests that are running go on with the one that they began with.
-    pub fn change(&self, setup: Setup) {
-        setup.databases.iter().for_each(|database| self.metrics.begin(&database.name));
-        let next = Arc::new(State::new(setup));
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = next;
-        // What was given out under the old rules is not given out again, nor what is still on its way.
-        let changes = self.changes.fetch_add(1, Ordering::AcqRel) + 1;
-        self.results.clear(changes);
-        self.answers.forget(changes);
+    /// Replaces the configuration. Requests in flight keep the one that they started with.
+    pub fn reload(&self, setup: Setup) {
+        setup.databases.iter().for_each(|database| self.metrics.register_database(&database.name));
+        let next = Arc::new(LiveConfig::new(setup));
+        *self.live_config.write().unwrap_or_else(PoisonError::into_inner) = next;
+        // Results produced under the old configuration must not be served again, including those in
+        // flight.
+        let changes = self.config_version.fetch_add(1, Ordering::AcqRel) + 1;
+        self.result_cache.clear(changes);
+        self.idempotency.clear(changes);
     }
 
-    /// How often the rules have changed. Whoever looks before anything else is done for a request, and finds the same
-    /// afterwards, knows that the request had the rules of now.
-    pub fn rules(&self) -> u64 {
-        self.changes.load(Ordering::Acquire)
+    /// Returns the number of configuration reloads.
+    ///
+    /// A request that reads the same value before any other work and after completion has run under
+    /// the current configuration.
+    pub fn config_version(&self) -> u64 {
+        self.config_version.load(Ordering::Acquire)
     }
 
-    fn state(&self) -> Arc<State> {
-        Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    fn live_config(&self) -> Arc<LiveConfig> {
+        Arc::clone(&self.live_config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How it is set.
+    /// Returns the configuration.
     pub fn config(&self) -> Config {
-        self.state().config.clone()
+        self.live_config().config.clone()
     }
 
-    /// The longest request, in bytes.
-    pub fn body_bytes(&self) -> usize {
-        self.state().config.server.limits.body_bytes
+    /// Returns the maximum size of a request body, in bytes.
+    pub fn max_body_bytes(&self) -> usize {
+        self.live_config().config.server.limits.body_bytes
     }
 
-    /// Where the files lie that the page computes with.
-    pub fn pyodide(&self) -> Option<PathBuf> {
-        self.state().config.server.pyodide.clone()
+    /// Returns the directory of the Pyodide files that the web app loads.
+    pub fn pyodide_dir(&self) -> Option<PathBuf> {
+        self.live_config().config.server.pyodide.clone()
     }
 
-    /// Whether users are told apart.
-    pub fn signs_in(&self) -> bool {
-        self.state().gate.asks()
+    /// Returns whether requests must be authenticated.
+    pub fn requires_credentials(&self) -> bool {
+        self.live_config().authenticator.requires_credentials()
     }
 
-    /// Who sends a request.
-    pub async fn user(&self, credentials: &Credentials<'_>) -> Result<User, Problem> {
-        self.state().gate.user(credentials).await
+    /// Authenticates a request.
+    pub async fn authenticate(&self, credentials: &Credentials<'_>) -> Result<User, Problem> {
+        self.live_config().authenticator.authenticate(credentials).await
     }
 
-    /// Lets a request in, if its user has not too many of them.
-    pub fn admit(&self, user: &User) -> Result<Ticket, Problem> {
-        self.rates.admit(user.name(), &self.state().config.server.limits)
+    /// Admits a request within the user's rate limits.
+    pub fn acquire(&self, user: &User) -> Result<InFlightGuard, Problem> {
+        self.rate_limiter.acquire(user.id(), &self.live_config().config.server.limits)
     }
 
-    /// Requests that are running.
-    pub fn running(&self) -> usize {
-        self.rates.running()
+    /// Returns the number of requests in flight.
+    pub fn running_requests(&self) -> usize {
+        self.rate_limiter.in_flight()
     }
 
-    /// The databases that a user may ask.
-    pub fn databases(&self, user: &User) -> Vec<Listed> {
-        let state = self.state();
-        let allowed = state.databases.values().filter(|database| may_ask(user, &database.name));
-        allowed.map(|d| Listed { name: d.name.clone(), dialect: d.engine.dialect().name }).collect()
+    /// Returns the databases that a user may query.
+    pub fn databases(&self, user: &User) -> Vec<DatabaseInfo> {
+        let live = self.live_config();
+        let allowed = live.databases.values().filter(|database| has_access(user, &database.name));
+        allowed.map(|d| DatabaseInfo { name: d.name.clone(), dialect: d.engine.dialect().name }).collect()
     }
 
-    fn desk(&self, user: &User, named: Option<&str>) -> Result<Desk, Problem> {
-        let mut desk = self.state().desk(user, named, &self.breakers)?;
-        desk.querymend = desk.querymend.with_records(Arc::clone(&self.errors));
-        Ok(desk)
+    fn tenant(&self, user: &User, database: Option<&str>) -> Result<TenantDatabase, Problem> {
+        let mut tenant = self.live_config().tenant(user, database, &self.breakers)?;
+        tenant.querymend = tenant.querymend.with_error_history(Arc::clone(&self.error_history));
+        Ok(tenant)
     }
 
-    /// A database for a request that brings its own tables: none is to be named where one would do as well as the other.
+    /// Returns a database for a request that brings its own tables.
+    ///
+    /// The client need not name one if all allowed databases share a dialect, or the request
+    /// specifies the dialect.
     fn any_database(&self, user: &User, dialect: Option<&str>) -> Result<Option<String>, Problem> {
         let allowed = self.databases(user);
-        let speaks_alike = allowed.windows(2).all(|pair| pair[0].dialect == pair[1].dialect);
-        if dialect.is_some() || speaks_alike {
+        let same_dialect = allowed.windows(2).all(|pair| pair[0].dialect == pair[1].dialect);
+        if dialect.is_some() || same_dialect {
             return Ok(allowed.into_iter().next().map(|database| database.name));
         }
         let names: Vec<&str> = allowed.iter().map(|database| database.name.as_str()).collect();
-        Err(Problem::new(ProblemCode::BadRequest, "the databases speak different dialects: name the one of the query")
+        Err(Problem::new(ProblemCode::BadRequest, "the databases have different dialects, so the query needs one")
             .hint(format!("set `dialect`, or `database` to one of {}", names.join(", "))))
     }
 
-    /// The tables that a user may read.
+    /// Returns the tables that a user may read.
     pub async fn schema(&self, user: &User, database: Option<&str>) -> Result<Arc<Schema>, Problem> {
-        let desk = self.desk(user, database)?;
-        desk.querymend.schema().await.map_err(querymend::direct::database_problem)
+        let tenant = self.tenant(user, database)?;
+        tenant.querymend.schema().await.map_err(querymend::sql_api::database_problem)
     }
 
-    /// What a person who does not know the database could ask.
+    /// Returns sample questions for users who do not know the database.
     pub async fn suggestions(&self, user: &User, database: Option<&str>) -> Result<Vec<String>, Problem> {
-        Ok(querymend::suggest::questions(&*self.schema(user, database).await?))
+        Ok(querymend::sample_questions::generate(&*self.schema(user, database).await?))
     }
 
-    /// The model that is asked.
+    /// Returns the name of the configured model.
     pub fn model_name(&self) -> String {
-        self.state().model.name().to_owned()
+        self.live_config().model.name().to_owned()
     }
 
-    /// How databases and models have been doing.
-    pub fn breakers(&self, user: &User) -> Result<Vec<Stats>, Problem> {
-        administers(user)?;
+    /// Returns the state of all circuit breakers. Requires an admin role.
+    pub fn breakers(&self, user: &User) -> Result<Vec<BreakerStats>, Problem> {
+        require_admin(user)?;
         Ok(self.breakers.stats())
     }
 
-    /// The breakers themselves, for whoever measures.
-    pub fn all_breakers(&self) -> &Arc<Breakers> {
+    /// Returns the circuit breakers themselves, for monitoring.
+    pub fn breaker_registry(&self) -> &Arc<Breakers> {
         &self.breakers
     }
 
-    /// Closes a breaker, or all of them.
-    pub async fn reset(&self, asking: &Asking<'_>, tool: Option<&str>) -> Result<(), Problem> {
-        administers(asking.user)?;
+    /// Closes a circuit breaker, or all of them.
+    pub async fn reset_breakers(&self, ctx: &RequestContext<'_>, tool: Option<&str>) -> Result<(), Problem> {
+        require_admin(ctx.user)?;
         match tool {
             None => self.breakers.reset_all(),
             Some(tool) if self.breakers.reset(tool) => {}
             Some(_) => return Err(Problem::new(ProblemCode::NotFound, "there is no such breaker")),
         }
-        self.audit.write(&line(asking, "reset", tool.unwrap_or("all"), "done")).await
+        self.audit.write(&audit_entry(ctx, "reset", tool.unwrap_or("all"), "done")).await
     }
 
-    /// Whether every database answers; the names of those that do not.
-    pub async fn unready(&self) -> Vec<String> {
-        // Anybody may ask, and as often as they like: the databases are asked once a second, by one of them.
-        let mut looked = self.looked.lock().await;
-        if let Some((_, down)) = looked.as_ref().filter(|(at, _)| at.elapsed() < Duration::from_secs(1)) {
+    /// Returns the names of databases that do not respond.
+    pub async fn unavailable_databases(&self) -> Vec<String> {
+        // The endpoint is public, so databases are probed at most once per second, by one request
+        // at a time (single-flight).
+        let mut readiness = self.readiness.lock().await;
+        if let Some((_, down)) = readiness.as_ref().filter(|(at, _)| at.elapsed() < Duration::from_secs(1)) {
             return down.clone();
         }
-        let state = self.state();
+        let live = self.live_config();
         let mut down = Vec::new();
-        for database in state.databases.values() {
-            let answer = tokio::time::timeout(Duration::from_secs(2), database.engine.test_connection()).await;
-            if !matches!(answer, Ok(Ok(()))) {
+        for database in live.databases.values() {
+            let response = tokio::time::timeout(Duration::from_secs(2), database.engine.test_connection()).await;
+            if !matches!(response, Ok(Ok(()))) {
                 down.push(database.name.clone());
             }
         }
-        *looked = Some((Instant::now(), down.clone()));
+        *readiness = Some((Instant::now(), down.clone()));
         down
     }
 }
 
-fn short(what: &str, text: &str, most: usize) -> Result<(), Problem> {
-    if text.len() <= most {
+fn check_length(field: &str, text: &str, max_bytes: usize) -> Result<(), Problem> {
+    if text.len() <= max_bytes {
         return Ok(());
     }
-    Err(Problem::new(ProblemCode::BadRequest, format!("`{what}` has more than {most} bytes")))
+    Err(Problem::new(ProblemCode::BadRequest, format!("`{field}` has more than {max_bytes} bytes")))
 }
 
-fn administers(user: &User) -> Result<(), Problem> {
-    if user.role.administer { Ok(()) } else { Err(Problem::new(ProblemCode::Forbidden, "your role may not do this")) }
-}
-
-/// How our enums are written everywhere.
-pub fn word(value: &impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+fn require_admin(user: &User) -> Result<(), Problem> {
+    if user.role.admin {
+        Ok(())
+    } else {
+        Err(Problem::new(ProblemCode::Forbidden, "this operation requires an admin role"))
+    }
 }

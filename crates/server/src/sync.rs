@@ -1,5 +1,7 @@
-//! The locks and counters of what many requests share. `tests/integration/race` compiles `rates`, `results` and `http/idempotency`
-//! with others in their place, which let it try many orders of their threads.
+//! Locks and counters of state shared between requests.
+//!
+//! `tests/integration/race` compiles the modules of `limits` with replacements for them, to explore
+//! many thread interleavings.
 
 pub(crate) use std::sync::atomic::AtomicUsize;
 pub(crate) use std::sync::{Mutex, MutexGuard};

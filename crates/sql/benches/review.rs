@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use querymend_sql::{Context, Policy, Schema, dialect, review};
+use querymend_sql::{Policy, ReviewContext, Schema, dialect, review};
 use serde::Deserialize;
 use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
@@ -53,7 +53,7 @@ fn measure(set: &Set) {
     let mut errors = 0;
     for (schema, sql) in &set.queries {
         let context =
-            Context { schema: schemas.get(*schema), dialect: &dialect::SQLITE, policy: &policy, question: None };
+            ReviewContext { schema: schemas.get(*schema), dialect: &dialect::SQLITE, policy: &policy, question: None };
         errors += usize::from(!review(sql, &context).is_clean());
         reviews.push(best(|| review(black_box(sql), &context)));
         // Only what is read to its end, or a query that breaks off early would count as a fast one.

@@ -1,27 +1,30 @@
-//! Compares the words of a question with a database: which of them no table, column, value or definition covers.
+//! Finds words of a question that no table, column, value or definition of the database covers.
 
 use std::collections::HashSet;
 
 use crate::question::{self, QuestionWord, question_words};
 use crate::schema::Schema;
-use crate::similarity::{Similarity, name_similarity};
-use crate::values::Values;
+use crate::schema::value_index::ValueIndex;
+use crate::text::semantic_similarity::{Similarity, name_similarity};
 
-/// Similarity from which a name may cover a word: related is enough here, where declining a question that has an answer
-/// costs more than answering with low confidence.
+/// Minimum similarity at which a name may cover a word.
 ///
-/// Share declined of 6,726 Spider training questions, of 507 Spider questions on other databases, of 283 answerable and of 244
-/// unanswerable questions in `datasets/unanswerable`: see docs/measurements/abstaining.md. Measured by
-/// `cargo run -p querymend --example abstaining -- --data DIR`.
+/// Related is enough: declining a question that has an answer costs more than answering with low
+/// confidence.
+///
+/// Share declined of 6,726 Spider training questions, of 507 Spider questions on other databases,
+/// of 283 answerable and of 244 unanswerable questions in `datasets/unanswerable`: see
+/// docs/measurements/abstaining.md. Measured by `cargo run -p querymend --example abstaining --
+/// --data DIR`.
 pub const MIN_RELATED_SIMILARITY: f32 = 0.45;
 
-/// Similarity from which a table is named as close to a missing subject.
+/// Minimum similarity at which a table is reported as close to a missing subject.
 const MIN_CLOSE_SIMILARITY: f32 = 0.2;
 
-/// Maximum number of close tables.
-const MAX_CLOSEST: usize = 3;
+/// Maximum number of close tables that are reported.
+const MAX_CLOSEST_TABLES: usize = 3;
 
-/// Endings of keys that are written without a sign before them.
+/// Suffixes of key columns that may be appended without a separator.
 const KEY_ENDINGS: &[&str] = &["id", "no", "num", "code", "key", "name"];
 
 /// Capitalized words that a query writes as a number.
@@ -49,24 +52,24 @@ const DATE_WORDS: &[&str] = &[
     "eve",
 ];
 
-/// Fewest and most initials that make up an acronym.
-const MIN_ACRONYM: usize = 3;
-const MAX_ACRONYM: usize = 5;
+/// Minimum length of an acronym in letters.
+const MIN_ACRONYM_LENGTH: usize = 3;
+const MAX_ACRONYM_LENGTH: usize = 5;
 
 /// Maximum number of different words in names and comments: larger schemas are not compared.
-const MAX_WORDS: usize = 5_000;
+const MAX_VOCABULARY_WORDS: usize = 5_000;
 
 /// Subject of a question that the database lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingSubject {
-    /// The words of the question: `employees`.
+    /// Subject in the words of the question: `employees`.
     pub subject: String,
     /// Tables with the most similar names, the most similar first; may be empty.
     pub closest: Vec<String>,
 }
 
 impl MissingSubject {
-    /// Says what is missing and what comes closest, in one sentence.
+    /// Returns one sentence with the missing subject and the closest table.
     pub fn message(&self) -> String {
         match self.closest.first() {
             Some(table) => format!("this database has no {}; closest table: {table}", self.subject),
@@ -77,19 +80,22 @@ impl MissingSubject {
 
 /// Returns the subject of a question if nothing in the database covers it.
 ///
-/// `definitions` are texts that explain terms: evidence, remembered questions. Nothing is concluded without an attached
-/// [`Similarity`] or before the values are read, nor where the question follows no known pattern.
+/// `definitions` are texts that explain terms: evidence, remembered questions. Returns `None`
+/// without an attached [`Similarity`], before the values are indexed, and for questions that follow
+/// no known pattern.
 pub fn missing_subject(question: &str, definitions: &[&str], schema: &Schema) -> Option<MissingSubject> {
-    find_missing(question, &Vocabulary::new(schema, definitions)?)
+    find_missing(question, &SchemaVocabulary::new(schema, definitions)?)
 }
 
-/// Returns whether no name covers the subject of a question: only values may, and it is worth waiting until they are read.
+/// Returns whether no name covers the subject of a question.
+///
+/// Only values may cover it then, so it is worth waiting until they are indexed.
 pub fn is_subject_unnamed(question: &str, definitions: &[&str], schema: &Schema) -> bool {
-    let vocabulary = Vocabulary::with_values(schema, definitions, None);
+    let vocabulary = SchemaVocabulary::with_values(schema, definitions, None);
     vocabulary.is_some_and(|vocabulary| find_missing(question, &vocabulary).is_some())
 }
 
-fn find_missing(question: &str, vocabulary: &Vocabulary<'_>) -> Option<MissingSubject> {
+fn find_missing(question: &str, vocabulary: &SchemaVocabulary<'_>) -> Option<MissingSubject> {
     let words = question_words(question);
     let mut phrase = question::subject(&words)?;
     // The subject of `gate numbers` is the gate, unless there is a column for numbers.
@@ -105,7 +111,7 @@ fn find_missing(question: &str, vocabulary: &Vocabulary<'_>) -> Option<MissingSu
     if vocabulary.has_acronym(&words, &head.lower) {
         return None;
     }
-    // `order lines` are covered by `orders`, whatever lines are.
+    // `order lines` is covered by `orders`, even if nothing covers `lines`.
     if before.iter().any(|w| vocabulary.has_name(&w.lower)) || vocabulary.covers(&head.lower) {
         return None;
     }
@@ -113,28 +119,31 @@ fn find_missing(question: &str, vocabulary: &Vocabulary<'_>) -> Option<MissingSu
     Some(MissingSubject { closest: vocabulary.closest(&head.lower), subject })
 }
 
-/// Returns the words that qualify the subject and that nothing covers: `unpaid` of "Which orders are unpaid?".
+/// Returns the words that qualify the subject and that nothing covers.
+///
+/// An example is `unpaid` in "Which orders are unpaid?".
 pub fn uncovered_qualifiers(question: &str, definitions: &[&str], schema: &Schema) -> Vec<String> {
-    let Some(vocabulary) = Vocabulary::new(schema, definitions) else { return Vec::new() };
+    let Some(vocabulary) = SchemaVocabulary::new(schema, definitions) else { return Vec::new() };
     let words = question_words(question);
     let is_uncovered = |w: &&QuestionWord| !vocabulary.covers(&w.lower) && !question::is_misspelt_quantifier(&w.lower);
     question::qualifiers(&words).into_iter().filter(is_uncovered).map(|w| w.text.clone()).collect()
 }
 
-/// Returns whether a name of a table or column has a word.
+/// Returns whether the name of a table or column contains a word.
 pub(crate) fn is_named(word: &str, schema: &Schema) -> bool {
     let wanted = stem(&word.to_lowercase());
     let has = |name: &str| name_words(name).iter().any(|other| stem(other) == wanted);
     schema.tables().iter().any(|table| has(&table.name) || table.columns.iter().any(|column| has(&column.name)))
 }
 
-/// Returns the proper names within a question that no name or value of the database contains: runs of capitalized words
-/// that do not begin a sentence.
+/// Returns the proper names in a question that no name or value of the database contains.
+///
+/// A proper name is a run of capitalized words that does not begin a sentence.
 pub fn unknown_proper_names(question: &str, definitions: &[&str], schema: &Schema) -> Vec<String> {
-    let Some(vocabulary) = Vocabulary::new(schema, definitions) else { return Vec::new() };
+    let Some(vocabulary) = SchemaVocabulary::new(schema, definitions) else { return Vec::new() };
     let words = question_words(question);
     let begins = |at: usize| at == 0 || matches!(words[at - 1].lower.as_str(), "." | "?" | "!" | ":" | "\"" | "'");
-    // Words in capitals are acronyms or SQL, which definitions like to quote.
+    // Words in capitals are acronyms or SQL, which definitions often quote.
     let is_title = |word: &QuestionWord| {
         let is_date = DATE_WORDS.contains(&word.lower.as_str());
         word.is_capitalized() && word.text.contains(char::is_lowercase) && !is_date
@@ -153,29 +162,29 @@ pub fn unknown_proper_names(question: &str, definitions: &[&str], schema: &Schem
     names.into_iter().filter(is_unknown).map(|run| run.join(" ")).collect()
 }
 
-/// The words of a database.
-struct Vocabulary<'s> {
-    /// Names of tables and columns, as words.
+/// Vocabulary of a database.
+struct SchemaVocabulary<'s> {
+    /// Names of tables and columns, split into words.
     names: Vec<String>,
-    /// The words of the names and comments.
+    /// Words of the names and comments.
     words: Vec<String>,
-    /// Their stems.
+    /// Stems of `words`.
     stems: HashSet<String>,
     /// Stems of the words of definitions.
-    defined: HashSet<String>,
+    definition_stems: HashSet<String>,
     tables: Vec<&'s str>,
-    /// `None` while they are not read.
-    values: Option<&'s Values>,
+    /// Index of the values; `None` before they are read.
+    values: Option<&'s ValueIndex>,
     similarity: &'s dyn Similarity,
 }
 
-impl<'s> Vocabulary<'s> {
+impl<'s> SchemaVocabulary<'s> {
     fn new(schema: &'s Schema, definitions: &[&str]) -> Option<Self> {
-        let values = schema.values()?;
+        let values = schema.value_index()?;
         Self::with_values(schema, definitions, Some(values))
     }
 
-    fn with_values(schema: &'s Schema, definitions: &[&str], values: Option<&'s Values>) -> Option<Self> {
+    fn with_values(schema: &'s Schema, definitions: &[&str], values: Option<&'s ValueIndex>) -> Option<Self> {
         let similarity = schema.similarity()?;
         let tables = schema.tables();
         let columns = || tables.iter().flat_map(|t| &t.columns);
@@ -190,26 +199,26 @@ impl<'s> Vocabulary<'s> {
         words.sort_unstable();
         words.dedup();
         words.retain(|word| !word.is_empty());
-        if tables.is_empty() || words.len() > MAX_WORDS {
+        if tables.is_empty() || words.len() > MAX_VOCABULARY_WORDS {
             return None;
         }
         let stems = words.iter().flat_map(|word| [stem(word), singular(word)]).collect();
         let defined = definitions.iter().flat_map(|text| name_words(text)).map(|word| stem(&word)).collect();
         let tables = tables.iter().map(|t| t.name.as_str()).collect();
-        Some(Self { names, words, stems, defined, tables, values, similarity })
+        Some(Self { names, words, stems, definition_stems: defined, tables, values, similarity })
     }
 
-    /// Whether a name, a value or a definition covers the word.
+    /// Returns whether a name, a value or a definition covers the word.
     fn covers(&self, word: &str) -> bool {
-        let whole = self.defined.contains(&stem(word))
+        let whole = self.definition_stems.contains(&stem(word))
             || self.has_name(word)
             || self.has_value(word)
             || self.max_similarity(word) >= MIN_RELATED_SIMILARITY;
         let parts = || word.split('-').filter(|part| part.len() > 3 && part.len() < word.len());
-        whole || parts().any(|part| self.covers(part)) || negated(word).is_some_and(|rest| self.covers(rest))
+        whole || parts().any(|part| self.covers(part)) || negated_word(word).is_some_and(|rest| self.covers(rest))
     }
 
-    /// Whether a word is spelled like a word of a name, or much like it.
+    /// Returns whether a word is spelled like a word of a name, or similarly.
     fn has_name(&self, word: &str) -> bool {
         let one = singular(word);
         self.stems.contains(&stem(word))
@@ -217,9 +226,11 @@ impl<'s> Vocabulary<'s> {
             || self.words.iter().any(|name| is_spelled_like(&one, name))
     }
 
-    /// Whether a word of a name is made of the initials of words of the question, this one among them.
+    /// Returns whether a name contains the acronym of consecutive words of the question.
+    ///
+    /// The given word must be one of them.
     fn has_acronym(&self, question: &[QuestionWord], word: &str) -> bool {
-        let runs = (MIN_ACRONYM..=MAX_ACRONYM).flat_map(|length| question.windows(length));
+        let runs = (MIN_ACRONYM_LENGTH..=MAX_ACRONYM_LENGTH).flat_map(|length| question.windows(length));
         runs.filter(|run| run.iter().any(|w| w.lower == word)).any(|run| {
             let initials: String = run.iter().filter_map(|w| w.lower.chars().next()).collect();
             self.words.contains(&initials)
@@ -243,11 +254,14 @@ impl<'s> Vocabulary<'s> {
         let mut scored: Vec<(f32, &str)> = self.tables.iter().map(|table| (score(table), *table)).collect();
         scored.retain(|(score, _)| *score >= MIN_CLOSE_SIMILARITY);
         scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-        scored.into_iter().take(MAX_CLOSEST).map(|(_, table)| table.to_string()).collect()
+        scored.into_iter().take(MAX_CLOSEST_TABLES).map(|(_, table)| table.to_string()).collect()
     }
 }
 
-/// Whether a word in the singular shares its beginning with the word of a name, contains it, abbreviates it or is misspelt.
+/// Returns whether a singular word is a spelling variant of a word of a name.
+///
+/// Variants share a prefix, contain or abbreviate each other, or differ by a typo
+/// (Damerau-Levenshtein).
 fn is_spelled_like(word: &str, name: &str) -> bool {
     let shared = word.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
     let (length, other) = (word.chars().count(), name.chars().count());
@@ -255,7 +269,7 @@ fn is_spelled_like(word: &str, name: &str) -> bool {
     let holds = other >= 4 && length > other + 1 && (word.starts_with(name) || word.ends_with(name));
     let is_part = length >= 4 && name.contains(word);
     let is_abbreviated = (3..=4).contains(&other) && word.starts_with(name);
-    // `custid` abbreviates the customer.
+    // `custid` abbreviates `customer`.
     let bare = KEY_ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).filter(|bare| bare.len() >= 3);
     let is_abbreviated = is_abbreviated || bare.is_some_and(|bare| word.starts_with(bare));
     let far = || strsim::damerau_levenshtein(word, &singular(name));
@@ -263,13 +277,13 @@ fn is_spelled_like(word: &str, name: &str) -> bool {
     begins_alike || holds || is_part || is_abbreviated || is_misspelt()
 }
 
-/// Returns what a negated adjective negates: `paid` of `unpaid`.
-fn negated(word: &str) -> Option<&str> {
+/// Returns the word that a negated adjective negates: `paid` for `unpaid`.
+fn negated_word(word: &str) -> Option<&str> {
     let rest = ["un", "in", "non-", "non"].iter().find_map(|prefix| word.strip_prefix(prefix))?;
     (rest.len() > 3).then_some(rest)
 }
 
-/// Splits a name or a text into words in lower case: `OrderItems2` into `order` and `items`.
+/// Splits a name or a text into lower-case words: `OrderItems2` into `order` and `items`.
 pub(crate) fn name_words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lowercase = false;
@@ -286,7 +300,7 @@ pub(crate) fn name_words(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns the singular of a regular plural and of a few others.
+/// Returns the singular of a regular plural and of a few irregular ones.
 pub(crate) fn singular(word: &str) -> String {
     const IRREGULAR: &[(&str, &str)] = &[
         ("people", "person"),
@@ -316,7 +330,7 @@ pub(crate) fn singular(word: &str) -> String {
     word.strip_suffix('s').filter(is_plural).unwrap_or(word).to_string()
 }
 
-/// Returns what forms and derivations of a word share: `booking`, `booked` and `books` have `book`.
+/// Returns the common stem of the forms of a word: `book` for `booking`, `booked` and `books`.
 fn stem(word: &str) -> String {
     let one = singular(word);
     for ending in ["ing", "ed", "er", "or", "ion", "ment", "al"] {
@@ -333,9 +347,9 @@ mod tests {
 
     use super::*;
     use crate::dialect::SQLITE;
-    use crate::values::Held;
+    use crate::schema::value_index::ColumnValues;
 
-    /// Knows two synonyms.
+    /// Similarity with two related pairs of words.
     struct Synonyms;
 
     impl Similarity for Synonyms {
@@ -352,13 +366,13 @@ mod tests {
         let ddl = "CREATE TABLE customers (customer_id INTEGER PRIMARY KEY, name TEXT, country TEXT);
                    CREATE TABLE orders (order_id INTEGER PRIMARY KEY, customer_id INT, status TEXT, is_paid INT)";
         let schema = Schema::from_ddl(ddl, &SQLITE).unwrap();
-        let held = Held {
+        let held = ColumnValues {
             table: "orders".into(),
             column: "status".into(),
             values: vec!["late".into(), "Gift card".into()],
-            ..Held::default()
+            ..ColumnValues::default()
         };
-        schema.learn(Arc::new(Values::new(vec![held])));
+        schema.set_value_index(Arc::new(ValueIndex::new(vec![held])));
         schema.set_similarity(Arc::new(Synonyms));
         schema
     }
@@ -391,7 +405,7 @@ mod tests {
         assert_eq!(missing_subject("List all employees", &[], &schema), None);
         schema.set_similarity(Arc::new(Synonyms));
         assert_eq!(missing_subject("List all employees", &[], &schema), None);
-        schema.learn(Arc::default());
+        schema.set_value_index(Arc::default());
         assert!(missing_subject("List all employees", &[], &schema).is_some());
     }
 
@@ -409,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_proper_names_that_nothing_holds() {
+    fn reports_proper_names_that_nothing_covers() {
         let schema = shop();
         for (question, unknown) in [
             ("How many orders did Zoltan Kurz place?", &["Zoltan Kurz"][..]),

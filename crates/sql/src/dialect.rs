@@ -1,100 +1,99 @@
-//! One value per dialect: grammar, quoting, what is visible where, functions, reserved words, error table, notes.
+//! Dialect definitions: grammar, quoting, scoping, functions, reserved words, error table and
+//! prompt notes.
 //!
-//! A dialect holds tables, not logic: rules and the resolver ask these fields and never a dialect's name.
+//! A dialect consists of data, not logic: rules and the resolver read these fields and never
+//! compare a dialect's name.
 
 mod datafusion;
-mod date_format;
 mod errors;
 mod feature;
 mod functions;
 mod hive;
-pub(crate) mod meaning;
 mod mysql;
-pub(crate) mod phrase;
 mod postgres;
 mod presto;
+mod reserved_words;
 mod spark;
 mod sqlite;
 mod sqlite_grammar;
 mod trino;
-mod unit;
-mod words;
 
 use std::sync::LazyLock;
 
 pub use self::datafusion::DATAFUSION;
-pub use self::errors::{Classified, EngineError, ErrorRow, ErrorType, classify};
+pub use self::errors::{ClassifiedError, EngineError, ErrorRow, classify};
 pub use self::feature::Feature;
 pub use self::functions::{Danger, Function, FunctionKind, FunctionTable};
 pub use self::hive::HIVE;
 pub use self::mysql::MYSQL;
-pub use self::phrase::Phrase;
 pub use self::postgres::POSTGRES;
 pub use self::presto::PRESTO;
+pub use self::reserved_words::ReservedWords;
 pub use self::spark::SPARK;
 pub use self::sqlite::SQLITE;
 pub use self::trino::TRINO;
-pub use self::unit::{Part, Unit};
-pub use self::words::WordList;
+pub use crate::transpile::function::CanonicalFunction;
+pub use crate::transpile::unit::{DatePart, Unit};
 
-/// All dialects, in the order in which they are listed to users.
+/// All dialects in the order in which they are listed to users.
 pub static DIALECTS: &[&Dialect] = &[&SQLITE, &POSTGRES, &MYSQL, &TRINO, &PRESTO, &HIVE, &SPARK, &DATAFUSION];
 
-/// What a name in quotes, or without, is compared with.
+/// Case sensitivity of identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NameCase {
-    /// `Name`, `NAME` and `"name"` are one name.
+pub enum IdentifierCase {
+    /// `Name`, `NAME` and `"name"` are the same identifier.
     Ignored,
-    /// Unquoted names are lower case; quoted ones are exact.
+    /// Unquoted identifiers are folded to lower case; quoted ones are exact.
     LowerUnlessQuoted,
 }
 
-/// What text in double quotes is.
+/// Meaning of double quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DoubleQuotes {
-    /// Always a name.
-    Name,
-    /// Always a string.
-    Text,
-    /// A name if it can be resolved, else a string (SQLite).
-    NameElseText,
+    /// Always an identifier.
+    Identifier,
+    /// Always a string literal.
+    StringLiteral,
+    /// An identifier if it resolves, otherwise a string literal (SQLite).
+    IdentifierElseString,
 }
 
-/// Where names of the SELECT list may be used besides as a plain ORDER BY term.
+/// Clauses in which SELECT aliases are visible, besides a plain ORDER BY term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AliasUse {
-    /// In WHERE and ON.
+pub struct AliasVisibility {
+    /// Visible in WHERE and ON.
     pub in_where: bool,
-    /// In GROUP BY.
+    /// Visible in GROUP BY.
     pub in_group_by: bool,
-    /// Inside an expression of GROUP BY.
+    /// Visible inside expressions in GROUP BY.
     pub in_group_by_expression: bool,
-    /// In HAVING.
+    /// Visible in HAVING.
     pub in_having: bool,
-    /// Inside an expression of ORDER BY.
+    /// Visible inside expressions in ORDER BY.
     pub in_order_by_expression: bool,
-    /// In later items of the same SELECT list.
+    /// Visible in later items of the same SELECT list.
     pub in_select: bool,
-    /// In QUALIFY.
+    /// Visible in QUALIFY.
     pub in_qualify: bool,
-    /// A plain ORDER BY term also finds the names that unaliased columns have.
+    /// `true` if a plain ORDER BY term also resolves to the names of unaliased columns.
     pub order_by_finds_plain_columns: bool,
 }
 
-/// What the engine makes of columns that are neither grouped nor aggregated.
+/// Treatment of columns that are neither grouped nor aggregated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grouping {
-    /// It takes any row's value.
+pub enum UngroupedColumns {
+    /// The engine returns the value of any row.
     AnyRow,
-    /// It refuses, unless the primary key of the column's table is grouped.
-    KeyDecides,
-    /// It refuses, unless that key is grouped, or WHERE and the joins make the column equal to a grouped one or a constant.
-    KeyOrEqualityDecides,
-    /// It refuses.
-    Refused,
+    /// The query is rejected unless GROUP BY contains the primary key of the table.
+    PrimaryKeyGrouped,
+    /// The query is rejected unless GROUP BY contains the primary key, or WHERE and the joins make
+    /// the column equal to a grouped column or a constant.
+    FunctionallyDependent,
+    /// The query is rejected.
+    Rejected,
 }
 
-/// What happens when something is divided by zero.
+/// Result of a division by zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZeroDivision {
     /// The query fails.
@@ -103,152 +102,156 @@ pub enum ZeroDivision {
     Null,
 }
 
-/// Which spans of time can be written.
+/// Supported forms of INTERVAL literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntervalSyntax {
-    /// `INTERVAL '7 days'`
-    pub words: bool,
-    /// `INTERVAL '7' DAY`
+    /// `true` if `INTERVAL '7 days'` is valid.
+    pub tokens: bool,
+    /// `true` if `INTERVAL '7' DAY` is valid.
     pub quoted: bool,
-    /// `INTERVAL 7 DAY`
+    /// `true` if `INTERVAL 7 DAY` is valid.
     pub bare: bool,
 }
 
-/// How many rows are asked for.
+/// Supported forms of row limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitSyntax {
-    /// `LIMIT offset, count`
+    /// `true` if `LIMIT offset, count` is valid.
     pub comma: bool,
-    /// `LIMIT count OFFSET offset` (or only the other way round, see `offset_first`).
+    /// `true` if `LIMIT count OFFSET offset` is valid (or only the reverse order, see
+    /// `offset_first`).
     pub offset: bool,
-    /// `OFFSET n LIMIT m` is the only order.
+    /// `true` if `OFFSET n LIMIT m` is the only valid order.
     pub offset_first: bool,
-    /// `FETCH FIRST n ROWS ONLY`
+    /// `true` if `FETCH FIRST n ROWS ONLY` is valid.
     pub fetch: bool,
-    /// `TOP n`
+    /// `true` if `TOP n` is valid.
     pub top: bool,
 }
 
-/// How text is put together.
+/// Supported forms of string concatenation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concatenation {
-    /// `a || b` concatenates.
+    /// `true` if `a || b` concatenates.
     pub pipes: bool,
-    /// `concat(a, b)` exists.
+    /// `true` if `concat(a, b)` exists.
     pub function: bool,
 }
 
-/// Where ORDER BY puts NULL.
+/// Position of NULL in ORDER BY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NullOrder {
     /// Before every value: first with ASC, last with DESC.
     Smallest,
-    /// Behind every value: last with ASC, first with DESC.
+    /// After every value: last with ASC, first with DESC.
     Largest,
     /// Last in both directions.
     Last,
 }
 
-/// Everything the product knows of one dialect.
+/// Definition of a SQL dialect.
 pub struct Dialect {
-    /// The name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// As people write it.
+    /// Display name.
     pub title: &'static str,
-    /// Other names people give it.
+    /// Alternative names accepted on the command line.
     pub other_names: &'static [&'static str],
-    /// How it is parsed.
+    /// Grammar for the parser.
     pub grammar: &'static (dyn sqlparser::dialect::Dialect + Send + Sync),
-    /// The quote that a name is written with.
-    pub quote: char,
-    /// How names are compared.
-    pub names: NameCase,
-    /// What double quotes mean.
+    /// Quote character for identifiers.
+    pub identifier_quote: char,
+    /// Case sensitivity of identifiers.
+    pub identifier_case: IdentifierCase,
+    /// Meaning of double quotes.
     pub double_quotes: DoubleQuotes,
-    /// Where SELECT aliases are seen.
-    pub aliases: AliasUse,
-    /// ON sees every table of FROM, not only those of its own join.
+    /// Visibility of SELECT aliases.
+    pub alias_visibility: AliasVisibility,
+    /// `true` if ON sees every table in FROM, not only those of its own join.
     pub on_sees_all_tables: bool,
-    /// `t.x` looks further out when the nearest `t` has no `x`.
+    /// `true` if `t.x` resolves in outer scopes when the nearest `t` has no column `x`.
     pub qualified_names_look_outward: bool,
-    /// GROUP BY and ORDER BY of a subquery see the columns of the queries around it.
+    /// `true` if GROUP BY and ORDER BY of a subquery see the columns of outer queries.
     pub grouping_sees_outer: bool,
-    /// ORDER BY behind a set operation takes names of the result only, no expressions.
+    /// `true` if ORDER BY after a set operation accepts only names of the result, not expressions.
     pub set_order_by_names_only: bool,
-    /// It takes a column with the name of its table there, if one of the parts gives it.
+    /// `true` if ORDER BY after a set operation accepts a qualified column that one of the operands
+    /// projects.
     pub set_order_by_sees_parts: bool,
-    /// The name of a table is also the value of its whole row.
+    /// `true` if the name of a table is also a value: its whole row.
     pub rows_are_values: bool,
-    /// Two columns of one name in one derived table are told apart silently.
+    /// `true` if a derived table may have two columns with the same name without ambiguity.
     pub duplicate_columns_allowed: bool,
-    /// `column.field` reads a field of a struct.
+    /// `true` if `column.field` reads a field of a struct.
     pub struct_fields: bool,
-    /// A CTE may read itself without the word RECURSIVE.
+    /// `true` if a CTE may reference itself without the keyword RECURSIVE.
     pub recursion_needs_no_keyword: bool,
-    /// What columns outside GROUP BY do.
-    pub grouping: Grouping,
-    /// Comparing text with numbers, and the like, is an error.
+    /// Treatment of columns that are neither grouped nor aggregated.
+    pub grouping: UngroupedColumns,
+    /// `true` if comparing different types, such as text and numbers, is an error.
     pub strict_types: bool,
-    /// A date minus a date is the time between them. Others take the year, or all digits, from each other.
+    /// `true` if the difference of two dates is the time between them. Other dialects subtract the
+    /// years, or all digits as one number.
     pub subtracts_dates: bool,
-    /// A text literal takes the type of the column that it is compared with.
+    /// `true` if a string literal takes the type of the column it is compared with.
     pub literals_adapt: bool,
-    /// ROUND to a number of digits takes decimals, no floats.
+    /// `true` if ROUND with a number of digits accepts decimals but not floats.
     pub rounds_decimals_only: bool,
-    /// `1 / 2` is 0.
+    /// `true` if `1 / 2` is 0.
     pub integer_division: bool,
-    /// What dividing by zero does.
+    /// Result of a division by zero.
     pub zero_division: ZeroDivision,
-    /// A scalar subquery that gives several rows is an error (not: its first row).
+    /// `true` if a scalar subquery with several rows is an error; otherwise its first row is used.
     pub many_rows_error: bool,
-    /// `LIKE` does not tell upper from lower case.
+    /// `true` if `LIKE` ignores case.
     pub like_ignores_case: bool,
-    /// How rows are limited.
+    /// Supported forms of row limits.
     pub limit: LimitSyntax,
-    /// How spans of time are written.
+    /// Supported forms of INTERVAL literals.
     pub interval: IntervalSyntax,
-    /// How text is joined.
+    /// Supported forms of string concatenation.
     pub concat: Concatenation,
-    /// Columns each stored table has without saying so.
-    pub hidden_columns: &'static [&'static str],
-    /// Schemas (or name prefixes) of the system's own tables, known without being listed.
+    /// Implicit columns of every stored table.
+    pub system_columns: &'static [&'static str],
+    /// Schemas (or name prefixes) of system tables, known without being listed.
     pub system_schemas: &'static [&'static str],
-    /// What may stand before a table that is listed without a schema; whatever there is if this is empty.
-    pub only_schemas: &'static [&'static str],
-    /// The system's own tables and virtual tables by name.
+    /// Qualifiers allowed before a table that is listed without a schema; empty allows any.
+    pub allowed_qualifiers: &'static [&'static str],
+    /// Names of system tables and virtual tables.
     pub system_tables: &'static [&'static str],
-    /// System tables that hold secrets; never read.
+    /// System tables that contain secrets; reading them is always rejected.
     pub secret_tables: &'static [&'static str],
-    /// Schemas under which the engine reads files and other databases: `parquet.`/path``.
+    /// Schemas through which the engine reads files and other databases: ``parquet.`/path` ``.
     pub file_schemas: &'static [&'static str],
-    /// `${…}` is replaced before the query is read.
+    /// `true` if the engine substitutes `${…}` before it parses the query.
     pub substitutes_variables: bool,
-    /// It can be set to take a name in quotes for a pattern of names.
+    /// `true` if a setting can make the engine treat a quoted identifier as a pattern of names.
     pub quoted_names_may_be_patterns: bool,
-    /// Names longer than this many bytes are cut off; 0 if they are not.
-    pub longest_name: usize,
-    /// Where ORDER BY puts NULL.
+    /// Maximum length of an identifier in bytes, beyond which it is truncated; 0 if there is none.
+    pub max_identifier_bytes: usize,
+    /// Position of NULL in ORDER BY.
     pub null_order: NullOrder,
-    /// Syntax of other dialects that it does not understand.
-    pub lacks: &'static [Feature],
-    /// Functions of the vendor.
+    /// Decides every [`Feature`]; each dialect matches exhaustively, so that none is forgotten.
+    pub supports_feature: fn(Feature) -> bool,
+    /// Built-in functions.
     pub functions: &'static LazyLock<FunctionTable>,
-    /// Functions that came late: a database that is a few years old has none of them.
-    pub newer: &'static [&'static str],
-    /// How it says what other dialects call by other names.
-    pub says: &'static [(Phrase, &'static str)],
-    /// Forms that it takes of functions which dialects use differently: name and form, as in the list of all of them.
-    pub forms: &'static [(&'static str, &'static str)],
-    /// Users can add functions of their own, so an unknown one is only suspicious.
+    /// Recently added functions, which a database that is a few years old lacks.
+    pub recent_functions: &'static [&'static str],
+    /// Templates that render canonical functions in this dialect.
+    pub function_templates: &'static [(CanonicalFunction, &'static str)],
+    /// Supported signatures of functions whose arguments differ between dialects, as pairs of name
+    /// and signature from `CONFLICTING_SIGNATURES`.
+    pub signatures: &'static [(&'static str, &'static str)],
+    /// `true` if users can define functions, so that an unknown function is only suspicious.
     pub user_functions: bool,
-    /// Words that cannot be names without quotes.
-    pub reserved: &'static LazyLock<WordList>,
-    /// Behind AS, any word is a name.
-    pub reserved_behind_as: bool,
-    /// What the engine says when it refuses, and what that means.
+    /// Keywords that cannot be identifiers without quotes.
+    pub reserved_words: &'static LazyLock<ReservedWords>,
+    /// `true` if any keyword is a valid alias after AS.
+    pub any_word_after_as: bool,
+    /// Error table: maps errors of the engine to findings.
     pub errors: &'static [ErrorRow],
-    /// What a model is told about the dialect.
-    pub notes: &'static str,
+    /// Notes on the dialect for the prompt.
+    pub prompt_notes: &'static str,
 }
 
 impl std::fmt::Debug for Dialect {
@@ -264,30 +267,35 @@ impl PartialEq for Dialect {
 }
 
 impl Dialect {
-    /// The dialect of that name or nickname.
-    pub fn named(name: &str) -> Option<&'static Dialect> {
+    /// Returns whether the dialect has a syntax feature.
+    pub fn supports(&self, feature: Feature) -> bool {
+        (self.supports_feature)(feature)
+    }
+
+    /// Returns the dialect with a name or alternative name, ignoring case.
+    pub fn from_name(name: &str) -> Option<&'static Dialect> {
         let is = |n: &str| n.eq_ignore_ascii_case(name);
         DIALECTS.iter().find(|d| is(d.name) || d.other_names.iter().any(|n| is(n))).copied()
     }
 
-    /// A text as it must be written.
-    pub fn text(&self, value: &str) -> String {
+    /// Quotes and escapes a string literal.
+    pub fn quote_string(&self, value: &str) -> String {
         let value = value.replace('\'', "''");
         let escaped =
             if self.grammar.supports_string_literal_backslash_escape() { value.replace('\\', "\\\\") } else { value };
         format!("'{escaped}'")
     }
 
-    /// A name as it must be written: in quotes where it needs them.
-    pub fn quoted(&self, name: &str) -> String {
+    /// Quotes an identifier if necessary.
+    pub fn quote_identifier(&self, name: &str) -> String {
         let plain = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && !self.reserved.contains(name)
-            && (self.names == NameCase::Ignored || !name.chars().any(|c| c.is_ascii_uppercase()));
+            && !self.reserved_words.contains(name)
+            && (self.identifier_case == IdentifierCase::Ignored || !name.chars().any(|c| c.is_ascii_uppercase()));
         if plain {
             return name.to_string();
         }
-        let quote = self.quote;
+        let quote = self.identifier_quote;
         format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
     }
 }
@@ -297,17 +305,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dialects_are_found_by_name_and_nickname() {
+    fn resolves_dialects_by_name_and_alias() {
         for (name, found) in
             [("postgresql", "postgres"), ("SparkSQL", "spark"), ("mariadb", "mysql"), ("sqlite3", "sqlite")]
         {
-            assert_eq!(Dialect::named(name).map(|d| d.name), Some(found), "{name}");
+            assert_eq!(Dialect::from_name(name).map(|d| d.name), Some(found), "{name}");
         }
-        assert!(Dialect::named("cobol").is_none());
+        assert!(Dialect::from_name("cobol").is_none());
     }
 
     #[test]
-    fn names_are_quoted_only_where_they_must_be() {
+    fn quotes_identifiers_only_when_required() {
         for (dialect, name, written) in [
             (&POSTGRES, "mixedCase", "\"mixedCase\""),
             (&SQLITE, "mixedCase", "mixedCase"),
@@ -315,7 +323,7 @@ mod tests {
             (&SQLITE, "free meals (%)", "`free meals (%)`"),
             (&POSTGRES, "a\"b", "\"a\"\"b\""),
         ] {
-            assert_eq!(dialect.quoted(name), written);
+            assert_eq!(dialect.quote_identifier(name), written);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Queries compared token by token: whether two are the same, and what changed between them.
+//! Compares queries token by token: equality and differences.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -9,33 +9,34 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::dialect::Dialect;
 
-/// The tokens of a query as far as they mean something: white space and comments are gone, keywords and unquoted names
-/// are upper case, literals and quoted names are as written. Text that cannot be split into tokens is
-/// compared word by word.
+/// Normalized tokens of a query, without whitespace and comments.
 ///
-/// A query is compared with several others; what is costly, splitting it up, is done once.
+/// Keywords and unquoted identifiers are in upper case; literals and quoted identifiers are
+/// unchanged. Text that cannot be tokenized is compared word by word.
+///
+/// Tokenizing is the costly part and is done once for a query that is compared with several others.
 #[derive(Debug, Clone, Default)]
-pub struct Tokens {
-    /// What is compared: each token followed by a NUL, which no token begins or ends with.
+pub struct NormalizedTokens {
+    /// Normalized tokens, each followed by a NUL, which no token begins or ends with.
     keys: String,
-    /// The same as written.
+    /// Tokens in their original spelling.
     texts: String,
-    pieces: Vec<Piece>,
+    bounds: Vec<TokenBounds>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Piece {
-    /// Where it ends in the keys, before the NUL, and in the texts.
+struct TokenBounds {
+    /// End of the token in `keys`, before the NUL.
     key_end: usize,
     text_end: usize,
-    spaced: bool,
+    has_space_before: bool,
 }
 
-impl Tokens {
-    /// Splits a query up.
-    pub fn of(sql: &str, dialect: &Dialect) -> Self {
+impl NormalizedTokens {
+    /// Tokenizes and normalizes a query.
+    pub fn tokenize(sql: &str, dialect: &Dialect) -> Self {
         match Tokenizer::new(dialect.grammar, sql).tokenize_with_location() {
-            Ok(tokens) => Self::of_parsed(&tokens, sql.len()),
+            Ok(tokens) => Self::from_tokens(&tokens, sql.len()),
             Err(_) => {
                 let mut out = Self::default();
                 sql.split_whitespace().for_each(|word| out.push(word, true, false));
@@ -44,12 +45,12 @@ impl Tokens {
         }
     }
 
-    /// Takes what was split up already, of a text of so many bytes. White space may have been left out.
-    pub(crate) fn of_parsed(tokens: &[TokenWithSpan], bytes: usize) -> Self {
+    /// Normalizes the tokens of a text of `bytes` bytes; whitespace tokens may be missing.
+    pub(crate) fn from_tokens(tokens: &[TokenWithSpan], bytes: usize) -> Self {
         let mut out = Self {
             keys: String::with_capacity(bytes * 3 / 2),
             texts: String::with_capacity(bytes),
-            pieces: Vec::with_capacity(tokens.len()),
+            bounds: Vec::with_capacity(tokens.len()),
         };
         let mut text = String::new();
         let mut end = Location::new(1, 1);
@@ -60,7 +61,7 @@ impl Tokens {
                 Token::Word(word) if word.quote_style.is_none() => out.push(&word.value, spaced, true),
                 other => {
                     text.clear();
-                    // Writing to a text never fails.
+                    // Writing to a `String` never fails.
                     let _ = write!(text, "{other}");
                     out.push(&text, spaced, false);
                 }
@@ -81,55 +82,60 @@ impl Tokens {
             self.keys[start..].make_ascii_uppercase();
         }
         self.texts.push_str(text);
-        self.pieces.push(Piece { key_end: self.keys.len(), text_end: self.texts.len(), spaced });
+        self.bounds.push(TokenBounds {
+            key_end: self.keys.len(),
+            text_end: self.texts.len(),
+            has_space_before: spaced,
+        });
         self.keys.push('\0');
     }
 
-    /// The same for two queries that are the same but for white space, comments and the case of keywords and unquoted
-    /// names.
+    /// Returns a key that is equal for queries that [`is_same_query`] considers the same.
     pub fn identity(&self) -> &str {
         self.keys.trim_end_matches(";\0")
     }
 
     fn len(&self) -> usize {
-        self.pieces.len()
+        self.bounds.len()
     }
 
     fn key(&self, i: usize) -> &str {
-        let start = if i == 0 { 0 } else { self.pieces[i - 1].key_end + 1 };
-        &self.keys[start..self.pieces[i].key_end]
+        let start = if i == 0 { 0 } else { self.bounds[i - 1].key_end + 1 };
+        &self.keys[start..self.bounds[i].key_end]
     }
 
-    /// A stretch as it was written.
-    fn joined(&self, stretch: Range<usize>) -> String {
+    /// Returns a range of tokens in their original spelling.
+    fn snippet(&self, stretch: Range<usize>) -> String {
         let mut out = String::new();
         for i in stretch.clone() {
-            if i > stretch.start && self.pieces[i].spaced {
+            if i > stretch.start && self.bounds[i].has_space_before {
                 out.push(' ');
             }
-            let start = if i == 0 { 0 } else { self.pieces[i - 1].text_end };
-            out.push_str(&self.texts[start..self.pieces[i].text_end]);
+            let start = if i == 0 { 0 } else { self.bounds[i - 1].text_end };
+            out.push_str(&self.texts[start..self.bounds[i].text_end]);
         }
         out
     }
 
-    /// What changed from this query to another, by the longest common run of tokens, with the snippets as they were written.
-    pub fn changes(&self, after: &Tokens) -> Vec<Change> {
+    /// Returns the differences to another query, by longest common subsequence of tokens.
+    ///
+    /// The hunks are in the original spelling.
+    pub fn changes(&self, after: &NormalizedTokens) -> Vec<DiffHunk> {
         let before = self;
-        // Equal beginnings and ends are the rule, so the table is only built for the middle.
+        // Most queries share a prefix and a suffix, so the table is only built for the middle.
         let shorter = before.len().min(after.len());
         let head = (0..shorter).take_while(|&i| before.key(i) == after.key(i)).count();
         let from_end = |i: &usize| before.key(before.len() - 1 - i) == after.key(after.len() - 1 - i);
         let tail = (0..shorter - head).take_while(from_end).count();
         let (m, n) = (before.len() - tail - head, after.len() - tail - head);
-        let replaced = |i: Range<usize>, j: Range<usize>| Change {
-            before: before.joined(head + i.start..head + i.end),
-            after: after.joined(head + j.start..head + j.end),
+        let replaced = |i: Range<usize>, j: Range<usize>| DiffHunk {
+            before: before.snippet(head + i.start..head + i.end),
+            after: after.snippet(head + j.start..head + j.end),
         };
         if m == 0 && n == 0 {
             return Vec::new();
         }
-        if m == 0 || n == 0 || m + n > MOST_TOKENS {
+        if m == 0 || n == 0 || m + n > MAX_DIFF_TOKENS {
             return vec![replaced(0..m, 0..n)];
         }
         let same = |i: usize, j: usize| before.key(head + i) == after.key(head + j);
@@ -163,9 +169,9 @@ impl Tokens {
     }
 }
 
-/// The tokens of a query, one by one, as [`Tokens::identity`] compares them.
-pub fn normalise(sql: &str, dialect: &Dialect) -> Vec<String> {
-    let tokens = Tokens::of(sql, dialect);
+/// Returns the tokens of a query as [`NormalizedTokens::identity`] compares them.
+pub fn normalized_tokens(sql: &str, dialect: &Dialect) -> Vec<String> {
+    let tokens = NormalizedTokens::tokenize(sql, dialect);
     let mut out: Vec<String> = (0..tokens.len()).map(|i| tokens.key(i).to_string()).collect();
     while out.last().is_some_and(|t| t == ";") {
         out.pop();
@@ -173,8 +179,10 @@ pub fn normalise(sql: &str, dialect: &Dialect) -> Vec<String> {
     out
 }
 
-/// The tokens of a query exactly as written, without white space, comments and the semicolons around it.
-pub(crate) fn exact(sql: &str, dialect: &Dialect) -> Option<Vec<Token>> {
+/// Returns the unchanged tokens of a query.
+///
+/// Whitespace, comments and leading or trailing semicolons are left out.
+pub(crate) fn exact_tokens(sql: &str, dialect: &Dialect) -> Option<Vec<Token>> {
     let mut tokens = Tokenizer::new(dialect.grammar, sql).tokenize().ok()?;
     tokens.retain(|t| !matches!(t, Token::Whitespace(_) | Token::EOF));
     while tokens.last() == Some(&Token::SemiColon) {
@@ -185,21 +193,25 @@ pub(crate) fn exact(sql: &str, dialect: &Dialect) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// Whether two queries are the same but for white space, comments and the case of keywords and unquoted names.
-pub fn same(a: &str, b: &str, dialect: &Dialect) -> bool {
-    a == b || Tokens::of(a, dialect).identity() == Tokens::of(b, dialect).identity()
+/// Returns whether two queries are the same.
+///
+/// Ignores whitespace, comments and the case of keywords and unquoted identifiers.
+pub fn is_same_query(a: &str, b: &str, dialect: &Dialect) -> bool {
+    a == b || NormalizedTokens::tokenize(a, dialect).identity() == NormalizedTokens::tokenize(b, dialect).identity()
 }
 
-/// One replaced stretch: what stood there and what stands there now. One side may be empty.
+/// Replaced range of tokens; one side may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Change {
-    /// What stood there.
+// The schema name is part of the API contract.
+#[schemars(rename = "Change")]
+pub struct DiffHunk {
+    /// SQL before the change; empty for an insertion.
     pub before: String,
-    /// What stands there now.
+    /// SQL after the change; empty for a deletion.
     pub after: String,
 }
 
-impl std::fmt::Display for Change {
+impl std::fmt::Display for DiffHunk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.before.as_str(), self.after.as_str()) {
             ("", after) => write!(f, "+ '{after}'"),
@@ -209,12 +221,14 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// Beyond so many tokens on both sides the whole query counts as changed: the table would grow too large.
-const MOST_TOKENS: usize = 4_000;
+/// Maximum number of tokens in both queries that are diffed.
+///
+/// For more, the whole query counts as changed, since the table would grow too large.
+const MAX_DIFF_TOKENS: usize = 4_000;
 
-/// What changed from one query to another; see [`Tokens::changes`].
-pub fn diff(before: &str, after: &str, dialect: &Dialect) -> Vec<Change> {
-    Tokens::of(before, dialect).changes(&Tokens::of(after, dialect))
+/// Returns the differences between two queries; see [`NormalizedTokens::changes`].
+pub fn diff(before: &str, after: &str, dialect: &Dialect) -> Vec<DiffHunk> {
+    NormalizedTokens::tokenize(before, dialect).changes(&NormalizedTokens::tokenize(after, dialect))
 }
 
 #[cfg(test)]
@@ -223,17 +237,20 @@ mod tests {
     use crate::dialect::SQLITE;
 
     #[test]
-    fn q05_white_space_comments_and_case_do_not_make_a_query_another() {
+    fn ignores_whitespace_comments_and_case_when_comparing_queries() {
         let a = "SELECT Name  FROM t -- all\nWHERE x = 'A';";
-        assert!(same(a, "select name from T where X = 'A'", &SQLITE));
-        assert!(!same(a, "select name from T where X = 'a'", &SQLITE), "literals keep their case");
-        assert!(!same("SELECT \"Name\" FROM t", "SELECT \"name\" FROM t", &SQLITE), "quoted names keep their case");
+        assert!(is_same_query(a, "select name from T where X = 'A'", &SQLITE));
+        assert!(!is_same_query(a, "select name from T where X = 'a'", &SQLITE), "literals keep their case");
+        assert!(
+            !is_same_query("SELECT \"Name\" FROM t", "SELECT \"name\" FROM t", &SQLITE),
+            "quoted names keep their case"
+        );
     }
 
     #[test]
-    fn q11_a_diff_shows_the_snippets_that_changed() {
+    fn diffs_queries_by_changed_snippets() {
         let check = |a: &str, b: &str, changes: &[&str]| {
-            let found: Vec<String> = diff(a, b, &SQLITE).iter().map(Change::to_string).collect();
+            let found: Vec<String> = diff(a, b, &SQLITE).iter().map(DiffHunk::to_string).collect();
             assert_eq!(found, changes, "{a} / {b}");
         };
         check("SELECT id, price FROM products", "SELECT product_id, price FROM products", &["'id' → 'product_id'"]);

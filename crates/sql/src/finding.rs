@@ -1,45 +1,53 @@
-//! What is wrong with a query, where, how sure we are, and how it may be mended.
+//! Findings about a query: location, severity and fixes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A range of bytes in the text that was reviewed.
+/// Byte range in the reviewed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, JsonSchema)]
 pub struct Span {
-    /// First byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// One past the last byte.
+    /// Offset after the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// The bytes from `start` up to, not including, `end`.
+    /// Returns the span from `start` to `end`, exclusive.
     pub const fn new(start: usize, end: usize) -> Self {
         Self { start, end }
     }
 
-    /// The smallest span that holds both.
+    /// Returns the smallest span that contains both.
     pub fn join(self, other: Span) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 }
 
-/// How bad a finding is. An error of the safety rules keeps a query from the database; any other error says that the database
-/// would refuse it.
+/// Returns the span of a text without surrounding whitespace.
+pub(crate) fn trimmed_span(text: &str) -> Span {
+    let start = text.len() - text.trim_start().len();
+    Span::new(start, text.trim_end().len().max(start))
+}
+
+/// Severity of a finding.
+///
+/// An error of a safety rule keeps the query from the database; with any other error the database
+/// would reject it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The query cannot run, or must not.
+    /// The query cannot run or must not run.
     Error,
-    /// The query runs, but probably does not mean what was asked.
+    /// The query runs but probably does not answer the question.
     Warning,
-    /// Worth knowing; nothing is wrong.
+    /// Additional information; nothing is wrong.
     Info,
 }
 
 impl Severity {
-    /// The word that is printed before the code.
-    pub fn word(self) -> &'static str {
+    /// Returns the name that is printed before the code.
+    pub fn as_str(self) -> &'static str {
         match self {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -48,81 +56,81 @@ impl Severity {
     }
 }
 
-/// How sure a fix is.
+/// Certainty of a fix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Applicability {
-    /// One candidate, proved: applied, then reviewed again.
+    /// Single, proved candidate: applied and then reviewed again.
     Safe,
-    /// One of several ranked candidates: tried where the database can judge, always shown.
+    /// One of several ranked candidates: tried if the database can check it, always shown.
     Likely,
-    /// Only told to a model or a person.
+    /// Only shown to a model or a person.
     Suggested,
 }
 
-/// One replacement in the reviewed text.
+/// Replacement in the reviewed text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Edit {
-    /// What is replaced; an empty span inserts.
+    /// Span to replace; an empty span inserts.
     pub span: Span,
-    /// What stands there afterwards.
+    /// New text of the span.
     pub text: String,
 }
 
-/// Edits that together mend a finding.
+/// Edits that together repair a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Fix {
-    /// Replacements, in the order of the text, not overlapping.
+    /// Edits in the order of the text, without overlaps.
     pub edits: Vec<Edit>,
-    /// How sure it is.
+    /// Certainty of the fix.
     pub applicability: Applicability,
-    /// Why this is right, in one sentence.
+    /// Reason for the fix, in one sentence.
     pub why: String,
-    /// Schema and question give no reason to prefer the fix before it.
+    /// `true` if schema and question give no reason to prefer the previous fix.
     #[serde(skip)]
-    pub tied: bool,
+    pub is_tied_with_previous: bool,
 }
 
-/// A question to the database whose answer proves a finding.
+/// Database query that proves a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Proof {
-    /// One harmless query with a small limit.
+pub struct ProofQuery {
+    /// Safe query with a small limit.
     pub sql: String,
-    /// Whether it must return a row.
-    pub has_rows: bool,
+    /// `true` if the query must return a row, `false` if it must return none.
+    pub expects_rows: bool,
 }
 
-/// One fault of a query in one place.
+/// Problem in a query, at one span.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// The rule that found it, as `querymend explain` knows it.
+    /// Code of the rule, as `querymend explain` accepts it.
     pub code: &'static str,
-    /// How bad it is.
+    /// Severity of the problem.
     pub severity: Severity,
-    /// What is wrong, in one sentence, for a person.
+    /// Description of the problem in one sentence, for a person.
     pub message: String,
-    /// The name or piece of the query that it is about.
+    /// Name or part of the query that the finding is about.
     pub subject: String,
-    /// Where it stands in the reviewed text.
+    /// Location in the reviewed text.
     pub span: Span,
-    /// What to write instead, where one thing is the obvious choice.
+    /// Replacement for the subject; absent if there is no obvious one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
-    /// Facts that back the finding (where the column is, which values exist).
+    /// Facts that support the finding, such as the table with the column or the existing values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
-    /// What a model is told when it is asked to mend the query.
+    /// Instruction for a model that repairs the query.
     pub advice: String,
-    /// Ways to mend it without a model, the surest first.
+    /// Fixes that need no model, most certain first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<Fix>,
-    /// What the database must answer before the first fix, if it is Safe, is applied to a query that runs.
+    /// Queries that must hold before a Safe first fix is applied to a query that runs.
     #[serde(skip)]
-    pub proofs: Vec<Proof>,
+    pub proofs: Vec<ProofQuery>,
 }
 
 impl Finding {
-    /// A finding with the parts that all have; the rest is added by the methods below.
+    /// Creates a finding with the required fields; the methods below add the rest.
     pub fn new(
         code: &'static str,
         severity: Severity,
@@ -144,50 +152,52 @@ impl Finding {
         }
     }
 
-    /// Adds what to write instead.
+    /// Adds the replacement for the subject.
     #[must_use]
-    pub fn suggest(mut self, suggestion: Option<String>) -> Self {
+    pub fn with_suggestion(mut self, suggestion: Option<String>) -> Self {
         self.suggestion = suggestion;
         self
     }
 
-    /// Adds what a model is told.
+    /// Adds the instruction for a model.
     #[must_use]
-    pub fn advise(mut self, advice: impl Into<String>) -> Self {
+    pub fn with_advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = advice.into();
         self
     }
 
-    /// Adds a fact that backs the finding.
+    /// Adds a fact that supports the finding.
     #[must_use]
-    pub fn because(mut self, evidence: impl Into<String>) -> Self {
+    pub fn with_evidence(mut self, evidence: impl Into<String>) -> Self {
         self.evidence.push(evidence.into());
         self
     }
 
-    /// Adds what the database must answer before the finding is taken for proved.
+    /// Adds a query that must hold for the finding to be proved.
     #[must_use]
-    pub fn prove(mut self, sql: String, has_rows: bool) -> Self {
-        self.proofs.push(Proof { sql, has_rows });
+    pub fn with_proof(mut self, sql: String, has_rows: bool) -> Self {
+        self.proofs.push(ProofQuery { sql, expects_rows: has_rows });
         self
     }
 
-    /// Whether the fix of this warning is applied to a query that runs, once the database has proved it.
-    pub fn repairs_silent_error(&self) -> bool {
+    /// Returns whether the fix of this warning can be applied to a query that runs.
+    ///
+    /// The database must prove it first.
+    pub fn has_provable_fix(&self) -> bool {
         let is_safe = self.fixes.first().is_some_and(|fix| fix.applicability == Applicability::Safe);
         self.severity == Severity::Warning && is_safe && !self.proofs.is_empty()
     }
 
-    /// Adds a way to mend it.
+    /// Adds a fix.
     #[must_use]
-    pub fn mend(mut self, fix: Fix) -> Self {
+    pub fn with_fix(mut self, fix: Fix) -> Self {
         self.fixes.push(fix);
         self
     }
 }
 
-/// Applies edits that are sorted and do not overlap; anything else is left out rather than guessed.
-pub fn apply(text: &str, edits: &[Edit]) -> String {
+/// Applies sorted edits that do not overlap; any other edit is skipped.
+pub fn apply_edits(text: &str, edits: &[Edit]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for edit in edits {

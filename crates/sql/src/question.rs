@@ -1,7 +1,7 @@
-//! Noun phrases of questions in English: what is asked for, and which words qualify it.
+//! Noun phrases in English questions: the subject and the words that qualify it.
 //!
-//! No grammar: a noun phrase ends at a function word, a verb or a mark. What follows no known pattern has no subject, and
-//! nothing is concluded from it.
+//! There is no grammar: a noun phrase ends at a function word, a verb or a punctuation mark. A
+//! question that follows no known pattern has no subject, and nothing is concluded from it.
 
 /// Words that end a noun phrase.
 #[rustfmt::skip]
@@ -18,7 +18,9 @@ const FUNCTION_WORDS: &[&str] = &[
     "which", "who", "whom", "whose", "why", "will", "with", "within", "without", "would", "yet", "you", "your",
 ];
 
-/// Verbs that follow a noun phrase in questions; forms in `-ed` and `-ing` are recognized by their ending.
+/// Verbs that follow a noun phrase in questions.
+///
+/// Forms in `-ed` and `-ing` are recognized by their ending.
 #[rustfmt::skip]
 const VERBS: &[&str] = &[
     "appear", "appears", "arrive", "arrives", "ate", "attend", "attends", "became", "began", "begin", "begins",
@@ -41,14 +43,14 @@ const VERBS: &[&str] = &[
     "write", "writes", "wrote",
 ];
 
-/// Words that may stand before a noun phrase.
+/// Words that may precede a noun phrase.
 #[rustfmt::skip]
 const DETERMINERS: &[&str] = &[
     "a", "all", "an", "any", "both", "down", "each", "every", "for", "her", "his", "its", "me", "my", "no", "of",
     "one", "our", "out", "some", "the", "their", "there", "these", "this", "those", "to", "us", "your",
 ];
 
-/// Adjectives and numerals that say how many or which, and never need a column of their own.
+/// Adjectives and numerals that quantify or select, and never need a column of their own.
 #[rustfmt::skip]
 const QUANTIFIERS: &[&str] = &[
     "absolute", "active", "actual", "approximate", "available", "average", "best", "big", "biggest", "bottom",
@@ -63,7 +65,7 @@ const QUANTIFIERS: &[&str] = &[
     "third", "three", "top", "total", "two", "unique", "various", "whole", "worst", "youngest",
 ];
 
-/// Nouns that name a property, a measure or nothing in particular: no table is expected for them.
+/// Nouns that name a property, a measure or nothing in particular; no table is expected for them.
 #[rustfmt::skip]
 const MEASURES: &[&str] = &[
     "address", "addresses", "age", "ages", "amount", "amounts", "answer", "anybody", "anyone", "anything", "area",
@@ -93,9 +95,9 @@ const MEASURES: &[&str] = &[
     "way", "ways", "week", "weeks", "weight", "woman", "women", "word", "words", "year", "years",
 ];
 
-/// Measures behind which the subject of a question may follow: "which year had the most …".
+/// Measures that the subject of a question may follow: "which year had the most …".
 #[rustfmt::skip]
-const COUNTED: &[&str] = &[
+const COUNTED_MEASURES: &[&str] = &[
     "amount", "average", "count", "date", "dates", "day", "days", "fraction", "half", "hour", "hours", "majority",
     "minute", "minutes", "month", "months", "number", "numbers", "part", "percent", "percentage", "proportion",
     "quarter", "ratio", "rest", "share", "sum", "time", "times", "total", "week", "weekday", "weeks", "year", "years",
@@ -134,20 +136,20 @@ const COMPARISONS: &[&str] = &[
     "larger", "longer", "lower", "older", "regardless", "shorter", "smaller", "together", "younger",
 ];
 
-/// Maximum number of words of a question that are read.
+/// Maximum number of words of a question that are read; the rest is ignored.
 const MAX_WORDS: usize = 200;
 
-/// A word of a question.
+/// Word or punctuation mark of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuestionWord {
-    /// As it was written.
+    /// Original spelling.
     pub text: String,
-    /// In lower case; a mark is a word of its own.
+    /// Lower-case spelling; a punctuation mark is a word of its own.
     pub lower: String,
 }
 
 impl QuestionWord {
-    fn is_mark(&self) -> bool {
+    fn is_punctuation(&self) -> bool {
         !self.lower.starts_with(char::is_alphanumeric)
     }
 
@@ -155,13 +157,15 @@ impl QuestionWord {
         self.lower.starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// Whether it begins with a capital letter.
+    /// Returns whether the word begins with a capital letter.
     pub fn is_capitalized(&self) -> bool {
         self.text.starts_with(char::is_uppercase)
     }
 }
 
-/// Splits a question into words and marks. A hyphen joins words, an apostrophe ends one.
+/// Splits a question into words and punctuation marks.
+///
+/// A hyphen joins words, an apostrophe ends one.
 pub fn question_words(question: &str) -> Vec<QuestionWord> {
     let mut words: Vec<QuestionWord> = Vec::new();
     let mut text = String::new();
@@ -188,10 +192,12 @@ pub fn question_words(question: &str) -> Vec<QuestionWord> {
     words
 }
 
-/// Returns the noun phrase that a question asks for, its head last: `hotel rooms` of "Which hotel rooms has nobody booked?".
+/// Returns the noun phrase that a question asks for, with its head last.
+///
+/// The subject of "Which year had the most power failures?" is `power failures`.
 pub fn subject(words: &[QuestionWord]) -> Option<&[QuestionWord]> {
     let skip = |mut at: usize, list: &[&str]| {
-        while words.get(at).is_some_and(|w| is_in(list, w) || w.is_mark()) {
+        while words.get(at).is_some_and(|w| is_in(list, w) || w.is_punctuation()) {
             at += 1;
         }
         at
@@ -207,32 +213,34 @@ pub fn subject(words: &[QuestionWord]) -> Option<&[QuestionWord]> {
     }
     let next = lower(at + 1);
     match lower(at) {
-        "how" if matches!(next, "many" | "much") => resolve(words, at + 2),
-        "how" => behind_auxiliary(words, at + 2),
-        "when" | "where" | "why" => behind_auxiliary(words, at + 1),
+        "how" if matches!(next, "many" | "much") => resolve_noun_phrase(words, at + 2),
+        "how" => subject_after_auxiliary(words, at + 2),
+        "when" | "where" | "why" => subject_after_auxiliary(words, at + 1),
         first @ ("which" | "what" | "whats") => {
-            let behind = skip(at + 1, &["s"]);
-            match lower(behind) {
-                "is" | "are" | "was" | "were" => resolve(words, behind + 1),
-                _ if first == "whats" || behind > at + 1 => resolve(words, behind),
-                other if AUXILIARIES.contains(&other) => behind_auxiliary(words, behind),
-                _ => resolve(words, behind),
+            let after = skip(at + 1, &["s"]);
+            match lower(after) {
+                "is" | "are" | "was" | "were" => resolve_noun_phrase(words, after + 1),
+                _ if first == "whats" || after > at + 1 => resolve_noun_phrase(words, after),
+                other if AUXILIARIES.contains(&other) => subject_after_auxiliary(words, after),
+                _ => resolve_noun_phrase(words, after),
             }
         }
-        "who" if matches!(next, "is" | "are" | "was" | "were") => resolve(words, at + 2),
+        "who" if matches!(next, "is" | "are" | "was" | "were") => resolve_noun_phrase(words, at + 2),
         "are" | "is" | "do" | "does" if matches!(next, "there" | "we" | "you") => {
-            resolve(words, skip(at + 2, &["any", "have", "own", "sell"]))
+            resolve_noun_phrase(words, skip(at + 2, &["any", "have", "own", "sell"]))
         }
-        first if INSTRUCTIONS.binary_search(&first).is_ok() => resolve(words, at + 1),
-        first if AGGREGATES.binary_search(&first).is_ok() => resolve(words, at),
+        first if INSTRUCTIONS.binary_search(&first).is_ok() => resolve_noun_phrase(words, at + 1),
+        first if AGGREGATES.binary_search(&first).is_ok() => resolve_noun_phrase(words, at),
         _ => None,
     }
 }
 
-/// Returns the words that qualify what is asked for: `hardcover` of "Which hardcover books …?", `unpaid` of "Which orders are unpaid?".
+/// Returns the words that qualify the subject.
+///
+/// These are `hardcover` in "Which hardcover books …?" and `unpaid` in "Which orders are unpaid?".
 pub fn qualifiers(words: &[QuestionWord]) -> Vec<&QuestionWord> {
     let before_head = subject(words).and_then(|phrase| phrase.split_last()).map_or(&[][..], |(_, before)| before);
-    let last = words.iter().rposition(|w| !w.is_mark());
+    let last = words.iter().rposition(|w| !w.is_punctuation());
     let is_copula = |at: usize| matches!(words[at].lower.as_str(), "is" | "are" | "was" | "were");
     let predicate = last.filter(|&at| at > 0 && is_copula(at - 1)).map(|at| &words[at]);
     let tells = |w: &&QuestionWord| {
@@ -242,35 +250,37 @@ pub fn qualifiers(words: &[QuestionWord]) -> Vec<&QuestionWord> {
     before_head.iter().chain(predicate).filter(tells).collect()
 }
 
-/// Whether no table or column is expected for a noun: it names a property, a measure or nothing in particular.
+/// Returns whether a noun is a measure, for which no table or column is expected.
 pub fn is_measure(word: &QuestionWord) -> bool {
     is_in(MEASURES, word)
 }
 
-/// Whether a word is a misspelt quantifier, such as `differnt`.
+/// Returns whether a word is a misspelled quantifier, such as `differnt`.
 pub fn is_misspelt_quantifier(word: &str) -> bool {
-    word.len() > 5 && QUANTIFIERS.iter().any(|quantifier| crate::near::is_slip(word, quantifier))
+    word.len() > 5 && QUANTIFIERS.iter().any(|quantifier| crate::text::similarity::is_typo(word, quantifier))
 }
 
-/// Returns the subject behind an auxiliary verb; a pronoun or a proper name there is nothing that a table could lack.
-fn behind_auxiliary(words: &[QuestionWord], at: usize) -> Option<&[QuestionWord]> {
+/// Returns the subject after an auxiliary verb.
+///
+/// A pronoun or a proper name is not a subject: no table is expected for it.
+fn subject_after_auxiliary(words: &[QuestionWord], at: usize) -> Option<&[QuestionWord]> {
     words.get(at).filter(|w| is_in(AUXILIARIES, w))?;
     let first = words.get(at + 1)?;
     let is_pronoun = matches!(first.lower.as_str(), "we" | "you" | "i" | "they" | "he" | "she" | "it" | "there");
-    if is_pronoun || first.is_capitalized() { None } else { resolve(words, at + 1) }
+    if is_pronoun || first.is_capitalized() { None } else { resolve_noun_phrase(words, at + 1) }
 }
 
-/// Follows "the number of …" and "which year had the most …" to the noun phrase that is meant.
-fn resolve(words: &[QuestionWord], mut at: usize) -> Option<&[QuestionWord]> {
+/// Resolves "the number of …" and "which year had the most …" to the noun phrase they refer to.
+fn resolve_noun_phrase(words: &[QuestionWord], mut at: usize) -> Option<&[QuestionWord]> {
     for _ in 0..4 {
         let (start, end) = noun_phrase(words, at)?;
         let head = &words[end - 1];
         if is_in(MEASURES, head) && words.get(end).is_some_and(|w| matches!(w.lower.as_str(), "of" | "per")) {
             at = end + 1;
-        } else if is_in(COUNTED, head) && end - start == 1 {
-            let behind = end + words[end..].iter().take_while(|w| is_in(AUXILIARIES, w)).count();
-            words.get(behind).filter(|w| behind > end && is_in(DETERMINERS, w))?;
-            at = behind;
+        } else if is_in(COUNTED_MEASURES, head) && end - start == 1 {
+            let after = end + words[end..].iter().take_while(|w| is_in(AUXILIARIES, w)).count();
+            words.get(after).filter(|w| after > end && is_in(DETERMINERS, w))?;
+            at = after;
         } else {
             return Some(&words[start..end]);
         }
@@ -278,7 +288,7 @@ fn resolve(words: &[QuestionWord], mut at: usize) -> Option<&[QuestionWord]> {
     None
 }
 
-/// Returns where the next noun phrase begins and ends.
+/// Returns the start and end of the next noun phrase.
 fn noun_phrase(words: &[QuestionWord], at: usize) -> Option<(usize, usize)> {
     let passes = |w: &QuestionWord| {
         is_in(DETERMINERS, w) || is_in(QUANTIFIERS, w) || is_adverb(w) || w.is_number() || w.lower == ","
@@ -287,8 +297,8 @@ fn noun_phrase(words: &[QuestionWord], at: usize) -> Option<(usize, usize)> {
     let ends = |at: usize, word: &QuestionWord| {
         let next = words.get(at + 1);
         let is_participle = word.lower.len() > 4 && (word.lower.ends_with("ed") || word.lower.ends_with("ing"));
-        let is_last = next.is_none_or(|n| n.is_mark() || is_in(FUNCTION_WORDS, n) || is_adverb(n));
-        word.is_mark()
+        let is_last = next.is_none_or(|n| n.is_punctuation() || is_in(FUNCTION_WORDS, n) || is_adverb(n));
+        word.is_punctuation()
             || word.is_number()
             || is_in(FUNCTION_WORDS, word)
             || is_in(COMPARISONS, word)
@@ -319,7 +329,7 @@ mod tests {
             DETERMINERS,
             QUANTIFIERS,
             MEASURES,
-            COUNTED,
+            COUNTED_MEASURES,
             AUXILIARIES,
             INSTRUCTIONS,
             AGGREGATES,

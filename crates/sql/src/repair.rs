@@ -1,112 +1,127 @@
-//! Mends a query without a model: what is asked, what comes of it, and the search (`search.rs`) carried out with a database
-//! that answers at once.
+//! Repairs a query without a model.
+//!
+//! Defines the request and the outcome, and runs the search (`search.rs`) against a synchronous
+//! database.
 
+pub(crate) mod candidates;
+pub(crate) mod interpretations;
+pub(crate) mod node;
+pub(crate) mod search;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::dialect::{Classified, EngineError};
+use crate::context::ReviewContext;
+use crate::dialect::{ClassifiedError, EngineError};
 use crate::finding::{Applicability, Finding};
-use crate::review::{Approved, Context};
-use crate::search::{Next, Search};
+use crate::repair::search::{RepairSearch, SearchStep};
+use crate::review::Approved;
 
-/// What is asked.
+/// Input of a repair.
 #[derive(Clone, Copy)]
-pub struct Request<'r> {
-    /// The text that failed, or may fail.
+pub struct RepairRequest<'r> {
+    /// Text that failed or may fail.
     pub text: &'r str,
     /// Schema, dialect and policy.
-    pub context: Context<'r>,
-    /// The question that the query answers, and what is known about it; words that tell candidates apart.
+    pub context: ReviewContext<'r>,
+    /// Question that the query answers, with related knowledge; used to rank candidates.
     pub question: Option<&'r str>,
-    /// The most doubtful fix that may be applied.
-    pub apply: Applicability,
-    /// What the database said against the text, where it did: rules may then mend what a review alone takes for fine.
-    pub error: Option<&'r Classified>,
+    /// Least certain fix that may be applied.
+    pub max_applicability: Applicability,
+    /// Error that the database reported for the text.
+    ///
+    /// With it, rules can repair a query that a review alone considers fine.
+    pub error: Option<&'r ClassifiedError>,
 }
 
-/// What became of a query.
+/// Status of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// Nothing is wrong with it, so nothing was changed.
+// The schema name is part of the API contract.
+#[schemars(rename = "CorrectStatus")]
+pub enum RepairStatus {
+    /// Nothing is wrong with the query, so it was not changed.
     Untouched,
-    /// Every error is gone, and the database, if one was asked, would run it.
+    /// All errors were repaired, and the database, if there is one, would run the query.
     Mended,
-    /// Some error could not be mended.
+    /// Some error could not be repaired.
     GaveUp,
-    /// It is not a question, or asks for what may not be read.
+    /// The text is not a read query, or it reads protected data.
     Refused,
 }
 
-/// Whether a repaired query probably asks what its author meant. That its names resolve is proved; this is judged.
+/// Claim about the meaning of a repaired query.
+///
+/// It is proved that the names resolve; that the query asks what its author meant is an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MeaningClaim {
-    /// The fixes left the meaning alone, the database returns rows, and no warning is left.
+    /// The fixes preserve the meaning, the database returns rows, and there are no warnings.
     Likely,
-    /// Something speaks against it: the doubts say what.
+    /// There are doubts about the meaning; `doubts` lists them.
     Doubtful,
 }
 
-/// A fix that was applied.
+/// Fix that was applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Applied {
-    /// The rule whose finding it mends.
+pub struct AppliedFix {
+    /// Code of the rule whose finding it repairs.
     pub code: &'static str,
-    /// How sure it is.
+    /// Certainty of the fix.
     pub applicability: Applicability,
-    /// Why it is right.
+    /// Reason for the fix, in one sentence.
     pub why: String,
 }
 
-/// The outcome.
+/// Result of a repair.
 #[derive(Debug, Clone)]
-pub struct Repair {
-    /// What became of the query.
-    pub status: Status,
-    /// The query now; the best attempt if it was given up. One that was given up and has a Suggested fix among `applied` runs,
-    /// but nothing proves that it is what was meant.
+pub struct RepairOutcome {
+    /// Status of the repair.
+    pub status: RepairStatus,
+    /// Repaired query, or the best attempt if repair gave up.
+    ///
+    /// If repair gave up and `applied` contains a Suggested fix, the query runs, but nothing proves
+    /// that it is what was meant.
     pub sql: String,
-    /// What was done, in order.
-    pub applied: Vec<Applied>,
-    /// What is still to say about it.
+    /// Applied fixes, in order.
+    pub applied: Vec<AppliedFix>,
+    /// Remaining findings.
     pub findings: Vec<Finding>,
-    /// What speaks against the meaning of what was changed; nothing for a query that was not changed.
+    /// Doubts about the meaning of the changes; empty if nothing was changed.
     pub doubts: Vec<String>,
 }
 
-impl Repair {
-    /// Returns what is claimed of the meaning; `None` where nothing was changed.
+impl RepairOutcome {
+    /// Returns the claim about the meaning; `None` if nothing was changed.
     pub fn meaning(&self) -> Option<MeaningClaim> {
         match self.status {
-            Status::Mended if self.doubts.is_empty() => Some(MeaningClaim::Likely),
-            Status::Mended => Some(MeaningClaim::Doubtful),
-            Status::GaveUp if !self.applied.is_empty() => Some(MeaningClaim::Doubtful),
-            Status::Untouched | Status::GaveUp | Status::Refused => None,
+            RepairStatus::Mended if self.doubts.is_empty() => Some(MeaningClaim::Likely),
+            RepairStatus::Mended => Some(MeaningClaim::Doubtful),
+            RepairStatus::GaveUp if !self.applied.is_empty() => Some(MeaningClaim::Doubtful),
+            RepairStatus::Untouched | RepairStatus::GaveUp | RepairStatus::Refused => None,
         }
     }
 }
 
-/// A database that is asked about harmless queries while one is mended.
-pub trait Judge {
-    /// Its own dry run: whether it would run the query.
-    fn runs(&self, query: &Approved) -> Result<(), EngineError>;
+/// Database that answers safe queries during a repair.
+pub trait DatabaseOracle {
+    /// Returns an error if the database would not run the query.
+    fn dry_run(&self, query: &Approved) -> Result<(), EngineError>;
 
-    /// Whether the query gives any row; `None` if that cannot be found out cheaply.
-    fn gives_rows(&self, query: &Approved) -> Option<bool> {
+    /// Returns whether the query returns any row; `None` if that is too expensive to determine.
+    fn returns_rows(&self, query: &Approved) -> Option<bool> {
         let _ = query;
         None
     }
 }
 
-/// Mends a query. Deterministic: the same request gives the same answer.
-pub fn repair(request: &Request<'_>, judge: Option<&dyn Judge>) -> Repair {
-    let mut search = Search::new(*request, judge.is_some()).with_guesses();
+/// Repairs a query. Deterministic: equal requests have equal outcomes.
+pub fn repair(request: &RepairRequest<'_>, oracle: Option<&dyn DatabaseOracle>) -> RepairOutcome {
+    let mut search = RepairSearch::new(*request, oracle.is_some()).with_speculative_fixes();
     loop {
-        match search.next() {
-            Next::Runs(query) => search.runs(judge.map_or(Ok(()), |j| j.runs(&query))),
-            Next::Rows(query) => search.rows(judge.and_then(|j| j.gives_rows(&query))),
-            Next::Done(repair) => return *repair,
+        match search.advance() {
+            SearchStep::DryRun(query) => search.answer_dry_run(oracle.map_or(Ok(()), |o| o.dry_run(&query))),
+            SearchStep::ReturnsRows(query) => search.answer_returns_rows(oracle.and_then(|o| o.returns_rows(&query))),
+            SearchStep::Done(repair) => return *repair,
         }
     }
 }
@@ -117,16 +132,16 @@ mod tests {
     use crate::dialect::{MYSQL, POSTGRES, SQLITE, classify};
 
     #[test]
-    fn l02_l05_what_the_database_said_steers_the_repair() {
+    fn uses_engine_error_to_steer_repair() {
         let policy = crate::Policy::default();
-        for (dialect, sql, error, mended) in [
+        for (dialect, sql, error, repaired) in [
             (
                 &SQLITE,
                 "SELECT CONCAT(name, '!') FROM products",
                 "no such function: CONCAT",
                 Some("SELECT (name || '!') FROM products"),
             ),
-            // A database that is too old for one function is too old for the others of its time.
+            // A database that is too old for one function is too old for others introduced with it.
             (
                 &SQLITE,
                 "SELECT IF(stock > 3, CONCAT(name, stock + 1), STRING_AGG(name, ', ')) FROM products",
@@ -141,7 +156,7 @@ mod tests {
                 "no such table: product",
                 Some("SELECT SUBSTR(COALESCE(', ' || category, '') || COALESCE(', ' || name, ''), 3) FROM products"),
             ),
-            // The order of texts is as late, and no older words say it.
+            // ORDER BY in the aggregate is as recent as the function, and has no older equivalent.
             (
                 &SQLITE,
                 "SELECT STRING_AGG(name, ', ' ORDER BY name) FROM products",
@@ -173,23 +188,23 @@ mod tests {
                 "misuse of aggregate: MAX()",
                 Some("SELECT name FROM products WHERE stock = (SELECT MAX(unit_price) FROM order_items)"),
             ),
-            // What no rule can mend is left as it is.
+            // No rule can repair these.
             (&SQLITE, "SELECT name FROM products", "database is locked", None),
             (&SQLITE, "SELECT upper(name) FROM products", "no such function: lower", None),
         ] {
-            let ddl = include_str!("../tests/pages/shop.sql").replace('"', &dialect.quote.to_string());
+            let ddl = include_str!("../tests/pages/shop.sql").replace('"', &dialect.identifier_quote.to_string());
             let schema = crate::Schema::from_ddl(&ddl, dialect).unwrap();
-            let said = classify(dialect, &EngineError { message: error.into(), ..EngineError::default() });
-            let request = Request {
+            let classified = classify(dialect, &EngineError { message: error.into(), ..EngineError::default() });
+            let request = RepairRequest {
                 text: sql,
-                context: Context { schema: Some(&schema), dialect, policy: &policy, question: None },
+                context: ReviewContext { schema: Some(&schema), dialect, policy: &policy, question: None },
                 question: None,
-                apply: Applicability::Likely,
-                error: Some(&said),
+                max_applicability: Applicability::Likely,
+                error: Some(&classified),
             };
             let repair = repair(&request, None);
-            let status = if mended.is_some() { Status::Mended } else { Status::Untouched };
-            assert_eq!((repair.status, repair.sql.as_str()), (status, mended.unwrap_or(sql)));
+            let status = if repaired.is_some() { RepairStatus::Mended } else { RepairStatus::Untouched };
+            assert_eq!((repair.status, repair.sql.as_str()), (status, repaired.unwrap_or(sql)));
         }
     }
 }

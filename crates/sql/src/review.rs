@@ -1,4 +1,4 @@
-//! Text in; findings, a verdict and, where nothing is wrong, permission to run out.
+//! Reviews text: returns findings, a verdict and, if the query is safe, an approved query.
 
 use std::sync::Arc;
 
@@ -7,161 +7,139 @@ use serde::Serialize;
 use sqlparser::ast::BinaryOperator;
 use sqlparser::tokenizer::TokenWithSpan;
 
-use crate::dialect::{Classified, Dialect};
-use crate::diff::Tokens;
+use crate::context::ReviewContext;
+use crate::dialect::{ClassifiedError, Dialect};
+use crate::diff::NormalizedTokens;
+use crate::extract::has_typographic_quotes;
 use crate::finding::{Finding, Fix, Severity, Span};
-use crate::policy::Policy;
-use crate::query::{Failure, Query, line_column};
+use crate::parse::parsed_query::{ParseFailure, ParsedQuery, line_column};
+use crate::query_references::QueryReferences;
+use crate::resolve::{self, Resolution, TableBinding, literal_text};
+use crate::rule::RuleContext;
+use crate::rule_group::RuleGroup;
+use crate::rules::RULES;
 use crate::rules::names::unknown_function;
-use crate::rules::value::text_of;
-use crate::rules::{RULES, Subject};
-use crate::salvage::has_typographic_quotes;
-use crate::schema::Schema;
-use crate::scope::{self, Facts, TableMeaning};
+use crate::safety::policy::Policy;
 use crate::validator;
 
-/// What a text is held against.
-#[derive(Clone, Copy)]
-pub struct Context<'c> {
-    /// The tables there are. Without a schema, names of tables and columns are taken as they come.
-    pub schema: Option<&'c Schema>,
-    /// The dialect it must be.
-    pub dialect: &'static Dialect,
-    /// The rules of the house.
-    pub policy: &'c Policy,
-    /// The question that the query is to answer, where it is known: its words rank the ways to mend a name.
-    pub question: Option<&'c str>,
-}
-
-/// Whether a query may be sent to a database at all. Names that do not exist are no danger: they are findings, and the
-/// verdict does not speak of them.
+/// Decision about sending a query to a database.
+///
+/// Unknown names are findings and do not affect the verdict, since they are not dangerous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// One statement that only reads, of tables that may be read.
+    /// Single read-only statement on tables that may be read.
     Approved,
-    /// Anything else, and whatever does not parse.
+    /// Any other statement, or text that does not parse.
     Refused,
 }
 
-/// The names a query uses, for logs and `--explain`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Extracted {
-    /// Tables that FROM names, as they are written, with those that do not exist.
-    pub tables: Vec<String>,
-    /// Those of `tables` that the schema does not have; empty also where there is no schema to look in.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unknown_tables: Vec<String>,
-    /// Names that WITH defines.
-    pub ctes: Vec<String>,
-    /// Names that FROM gives, with the table that they stand for: `p` → `products`; empty for a subquery or a CTE.
-    pub aliases: Vec<(String, String)>,
-    /// Tables that would have been allowed; absent if all are.
-    pub allowed_tables: Option<Vec<String>>,
-    /// The SQL that was looked at.
-    pub sql: String,
-}
-
-/// A value that a query looks for in a stored column: `WHERE country = 'DE'`. Whether the column ever holds it, only the
-/// database knows.
+/// Comparison of a stored column with a text literal: `WHERE country = 'DE'`.
+///
+/// Only the database can tell if the column ever contains the value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, JsonSchema)]
-pub struct Stated {
-    /// The table.
+pub struct LiteralFilter {
+    /// Full name of the table.
     pub table: String,
-    /// Its column.
+    /// Name of the column.
     pub column: String,
-    /// The text looked for.
+    /// Value that the column is compared with.
     pub value: String,
 }
 
-impl Stated {
-    /// The table and the column as they are written in a query.
-    pub fn place(&self, dialect: &Dialect) -> (String, String) {
-        let table: Vec<String> = self.table.split('.').map(|part| dialect.quoted(part)).collect();
-        (table.join("."), dialect.quoted(&self.column))
+impl LiteralFilter {
+    /// Returns the table and the column, quoted if necessary.
+    pub fn quoted_names(&self, dialect: &Dialect) -> (String, String) {
+        let table: Vec<String> = self.table.split('.').map(|part| dialect.quote_identifier(part)).collect();
+        (table.join("."), dialect.quote_identifier(&self.column))
     }
 
-    /// The query that gives a row if the column holds the value. It is reviewed like any other.
-    pub fn lookup(&self, context: &Context<'_>) -> Option<Approved> {
-        let (table, column) = self.place(context.dialect);
+    /// Returns the query that returns a row if the column contains the value.
+    ///
+    /// The query is reviewed like any other; `None` if it is refused.
+    pub fn existence_probe(&self, context: &ReviewContext<'_>) -> Option<Approved> {
+        let (table, column) = self.quoted_names(context.dialect);
         let value = self.value.replace('\'', "''");
         review(&format!("SELECT 1 FROM {table} WHERE {column} = '{value}' LIMIT 1"), context).approve().ok()
     }
 }
 
-/// Columns by which a query joins a table, and which no declared key makes unique. Whether a value stands in two rows, so that
-/// the join multiplies those it meets, only the database knows.
+/// Columns that a table is joined on and that no declared key makes unique.
+///
+/// Only the database can tell if a value occurs in two rows, so that the join multiplies rows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JoinKey {
-    /// The table that is joined.
+    /// Full name of the joined table.
     pub table: String,
-    /// Its columns that must be equal to those of tables before it.
+    /// Columns that must equal columns of earlier tables.
     pub columns: Vec<String>,
 }
 
-/// So many rows of a table are looked at to see whether a key stands in two of them.
-const MOST_KEYS: usize = 100_000;
+/// Maximum number of rows that are checked for duplicate keys.
+const MAX_PROBED_KEYS: usize = 100_000;
 
 impl JoinKey {
-    /// The query that gives a row if a value of the key stands in two rows of the table. It is reviewed like any other.
-    pub fn lookup(&self, context: &Context<'_>) -> Option<Approved> {
-        let table: Vec<String> = self.table.split('.').map(|part| context.dialect.quoted(part)).collect();
-        let columns: Vec<String> = self.columns.iter().map(|c| context.dialect.quoted(c)).collect();
-        // What is NULL meets nothing.
+    /// Returns the query that returns a row if a key value occurs in two rows of the table.
+    ///
+    /// The query is reviewed like any other; `None` if it is refused.
+    pub fn uniqueness_probe(&self, context: &ReviewContext<'_>) -> Option<Approved> {
+        let table: Vec<String> = self.table.split('.').map(|part| context.dialect.quote_identifier(part)).collect();
+        let columns: Vec<String> = self.columns.iter().map(|c| context.dialect.quote_identifier(c)).collect();
+        // NULL matches nothing in a join.
         let known: Vec<String> = columns.iter().map(|c| format!("{c} IS NOT NULL")).collect();
         let (table, columns, known) = (table.join("."), columns.join(", "), known.join(" AND "));
-        let keys = format!("SELECT {columns} FROM {table} WHERE {known} LIMIT {MOST_KEYS}");
+        let keys = format!("SELECT {columns} FROM {table} WHERE {known} LIMIT {MAX_PROBED_KEYS}");
         let sql = format!("SELECT 1 FROM ({keys}) AS met GROUP BY {columns} HAVING COUNT(*) > 1 LIMIT 1");
         review(&sql, context).approve().ok()
     }
 }
 
-/// How a query is built, as far as that says how easily it goes wrong without any fault.
+/// Structural features that make a query error-prone even without findings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Shape {
-    /// Rows of several tables are put together.
-    pub joins: bool,
-    /// There is a query in it, or several are put together.
-    pub nested: bool,
-    /// Rows are grouped.
-    pub groups: bool,
+pub struct QueryFeatures {
+    /// `true` if a block has several sources.
+    pub has_joins: bool,
+    /// `true` if the query has subqueries or set operations.
+    pub has_subqueries: bool,
+    /// `true` if a block groups rows.
+    pub has_grouping: bool,
 }
 
-impl Shape {
-    fn of(facts: &Facts<'_>) -> Self {
+impl QueryFeatures {
+    fn from_resolution(resolution: &Resolution<'_>) -> Self {
         Self {
-            joins: facts.blocks.iter().any(|block| block.sources.len() > 1),
-            nested: facts.blocks.len() > 1,
-            groups: facts.blocks.iter().any(|block| block.grouped),
+            has_joins: resolution.blocks.iter().any(|block| block.sources.len() > 1),
+            has_subqueries: resolution.blocks.len() > 1,
+            has_grouping: resolution.blocks.iter().any(|block| block.is_grouped),
         }
     }
 }
 
-/// What was found out about a text.
+/// Result of reviewing a text.
 #[derive(Debug, Clone)]
 pub struct Review {
-    /// The text as given; spans speak of it.
+    /// Original text; spans refer to it.
     pub source: String,
-    /// Everything found, in the order of the text.
+    /// All findings, in the order of the text.
     pub findings: Vec<Finding>,
-    /// The names it uses.
-    pub extracted: Extracted,
-    /// The texts that it looks for with `=` or IN.
-    pub stated: Vec<Stated>,
-    /// How it joins tables, where no declared key says that rows are not multiplied.
+    /// Names that the query uses.
+    pub references: QueryReferences,
+    /// Text literals that the query compares with columns by `=` or IN.
+    pub literal_filters: Vec<LiteralFilter>,
+    /// Join columns that no declared key makes unique, so that the join may multiply rows.
     pub join_keys: Vec<JoinKey>,
-    /// How it is built.
-    pub shape: Shape,
-    /// A function that came late said in words that older databases of the dialect have as well.
-    pub(crate) plainer: Option<Fix>,
-    /// What the parser made the statement of; nothing if it does not parse.
+    /// Structural features of the query.
+    pub features: QueryFeatures,
+    /// Replaces a recent function with syntax that older versions of the dialect support.
+    pub(crate) compatibility_fix: Option<Fix>,
+    /// Tokens of the parsed statement; empty if the text does not parse.
     tokens: Vec<TokenWithSpan>,
     dialect: &'static Dialect,
-    ready: Option<String>,
+    approved_sql: Option<String>,
     policy: Arc<Policy>,
 }
 
-/// A query that may be sent to a database. Only [`Review::approve`] makes one.
+/// Query that may be sent to a database. Only [`Review::approve`] creates one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Approved {
     sql: String,
@@ -170,214 +148,240 @@ pub struct Approved {
 }
 
 impl Approved {
-    /// The one statement, without comments.
+    /// Returns the statement without comments.
     pub fn sql(&self) -> &str {
         &self.sql
     }
 
-    /// The dialect it was approved for.
+    /// Returns the dialect that the query was approved for.
     pub fn dialect(&self) -> &'static Dialect {
         self.dialect
     }
 
-    /// The policy it was approved under. An engine that learns which tables a query really reads, behind views for example,
-    /// holds them against it.
+    /// Returns the policy that the query was approved under.
+    ///
+    /// An engine that learns which tables a query really reads, for example through views, checks
+    /// them against it.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 }
 
-/// Why a query may not be sent: the findings that make it dangerous, or no query.
+/// Error for a query that may not be sent: unsafe, or not a query.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the query is refused: {}", .errors.first().map_or("it is not a question", |f| f.message.as_str()))]
-pub struct Refused {
-    /// The findings that speak against it.
+#[error("the query is refused: {}", .errors.first().map_or("it is not a query", |f| f.message.as_str()))]
+pub struct ApprovalError {
+    /// Findings with severity error.
     pub errors: Vec<Finding>,
 }
 
 impl Review {
-    /// Approved or refused.
+    /// Returns the verdict.
     pub fn verdict(&self) -> Verdict {
-        if self.ready.is_some() { Verdict::Approved } else { Verdict::Refused }
+        if self.approved_sql.is_some() { Verdict::Approved } else { Verdict::Refused }
     }
 
-    /// Whether no finding is an error: nothing we know of makes the database refuse the query.
+    /// Returns whether the query is approved and no finding is an error.
+    ///
+    /// No known problem would make the database reject such a query.
     pub fn is_clean(&self) -> bool {
-        self.ready.is_some() && !self.findings.iter().any(|f| f.severity == Severity::Error)
+        self.approved_sql.is_some() && !self.findings.iter().any(|f| f.severity == Severity::Error)
     }
 
-    /// Whether the text parses and every name in it resolves.
-    fn resolves(&self) -> bool {
+    /// Returns whether the text parses and every name in it resolves.
+    fn is_resolved(&self) -> bool {
         let is_unresolved = |f: &Finding| {
-            f.severity == Severity::Error && crate::rules::Rule::named(f.code).is_some_and(|rule| rule.group == "names")
+            f.severity == Severity::Error
+                && crate::rule::Rule::from_code(f.code).is_some_and(|rule| rule.group == RuleGroup::Names)
         };
         !self.tokens.is_empty() && !self.findings.iter().any(is_unresolved)
     }
 
-    /// Permission to run the query, with salvage and comments already taken care of. It says that the query is
-    /// harmless, not that it will run: see [`Review::is_clean`].
-    pub fn approve(&self) -> Result<Approved, Refused> {
-        match &self.ready {
+    /// Returns the approved query, extracted from the text and without comments.
+    ///
+    /// Approval means that the query is safe, not that it will run: see [`Review::is_clean`].
+    pub fn approve(&self) -> Result<Approved, ApprovalError> {
+        match &self.approved_sql {
             Some(sql) => Ok(Approved { sql: sql.clone(), dialect: self.dialect, policy: Arc::clone(&self.policy) }),
-            None => Err(Refused {
+            None => Err(ApprovalError {
                 errors: self.findings.iter().filter(|f| f.severity == Severity::Error).cloned().collect(),
             }),
         }
     }
 
-    /// The SQL split up, to be compared with other queries.
-    pub fn tokens(&self) -> Tokens {
+    /// Returns the tokens of the SQL for comparison with other queries.
+    pub fn tokens(&self) -> NormalizedTokens {
         if self.tokens.is_empty() {
-            Tokens::of(&self.extracted.sql, self.dialect)
+            NormalizedTokens::tokenize(&self.references.sql, self.dialect)
         } else {
-            Tokens::of_parsed(&self.tokens, self.extracted.sql.len())
+            NormalizedTokens::from_tokens(&self.tokens, self.references.sql.len())
         }
     }
 
-    /// The dialect it was held against.
+    /// Returns the dialect that the text was reviewed in.
     pub fn dialect(&self) -> &'static Dialect {
         self.dialect
     }
 
-    /// Line and column, both from 1, of a byte of the text.
+    /// Returns the line and column, both starting at 1, of a byte offset in the text.
     pub fn line_column(&self, offset: usize) -> (usize, usize) {
         line_column(&self.source, offset)
     }
 }
 
-/// How deep a stack a long text is read with. Expressions nest as deep as they are long; the parser and the resolver
-/// grow their stacks themselves, but the tree is also dropped.
-pub(crate) const DEEP_STACK: usize = 64 << 20;
-const LONG_TEXT: usize = 8 << 10;
+/// Stack size in bytes for reviewing a long text.
+///
+/// Expressions may nest as deep as the text is long. The parser and the resolver grow their stacks
+/// themselves, but dropping the tree needs a deep stack too.
+pub(crate) const DEEP_STACK_BYTES: usize = 64 << 20;
+const DEEP_STACK_THRESHOLD_BYTES: usize = 8 << 10;
 
-/// Reviews a text. Never fails and never panics: what cannot be read is a finding.
-pub fn review(text: &str, context: &Context<'_>) -> Review {
-    review_refused(text, context, None)
+/// Reviews a text. Never fails and never panics: unreadable text is a finding.
+pub fn review(text: &str, context: &ReviewContext<'_>) -> Review {
+    review_with_engine_error(text, context, None)
 }
 
-/// Reviews a text that a database refused: what the review alone takes for a risk, or does not see, is then known to be wrong.
-pub fn review_refused(text: &str, context: &Context<'_>, refusal: Option<&Classified>) -> Review {
-    if text.len() > LONG_TEXT {
-        stacker::grow(DEEP_STACK, || review_here(text, context, refusal))
+/// Reviews a text that a database rejected.
+///
+/// With the error, rules can confirm problems that a review alone considers a risk or does not
+/// detect.
+pub fn review_with_engine_error(
+    text: &str,
+    context: &ReviewContext<'_>,
+    engine_error: Option<&ClassifiedError>,
+) -> Review {
+    if text.len() > DEEP_STACK_THRESHOLD_BYTES {
+        stacker::grow(DEEP_STACK_BYTES, || review_or_restore(text, context, engine_error))
     } else {
-        review_here(text, context, refusal)
+        review_or_restore(text, context, engine_error)
     }
 }
 
-/// Reviews the text as it is. Only where its names do not resolve is it also reviewed with its lost characters restored, and
-/// that form is taken if all its names resolve: a query that parses and resolves is never changed.
-fn review_here(text: &str, context: &Context<'_>, refusal: Option<&Classified>) -> Review {
-    let review = review_query(Query::read(text, context.dialect, context.policy), context, refusal);
-    // Without a schema any name resolves; a typographic quote behind `=` is then evidence enough.
-    if review.resolves() && (context.schema.is_some() || !has_typographic_quotes(text)) {
+/// Reviews the text unchanged, or with its lost characters restored if that resolves all names.
+///
+/// A query that parses and resolves is never changed.
+fn review_or_restore(text: &str, context: &ReviewContext<'_>, engine_error: Option<&ClassifiedError>) -> Review {
+    let review = review_query(ParsedQuery::parse(text, context.dialect, context.policy), context, engine_error);
+    // Without a schema any name resolves; then a typographic quote after `=` is sufficient
+    // evidence.
+    if review.is_resolved() && (context.schema.is_some() || !has_typographic_quotes(text)) {
         return review;
     }
-    let restored = Query::read_restored(text, context.dialect, context.policy);
-    let restored = restored.map(|query| review_query(query, context, refusal));
-    restored.filter(Review::resolves).unwrap_or(review)
+    let restored = ParsedQuery::parse_restored(text, context.dialect, context.policy);
+    let restored = restored.map(|query| review_query(query, context, engine_error));
+    restored.filter(Review::is_resolved).unwrap_or(review)
 }
 
-fn review_query(query: Query, context: &Context<'_>, refusal: Option<&Classified>) -> Review {
-    let facts = match query.statements.as_slice() {
-        [statement] => scope::resolve(statement, context.schema, context.dialect),
-        _ => Facts::default(),
+fn review_query(query: ParsedQuery, context: &ReviewContext<'_>, engine_error: Option<&ClassifiedError>) -> Review {
+    let resolution = match query.statements.as_slice() {
+        [statement] => resolve::resolve(statement, context.schema, context.dialect),
+        _ => Resolution::default(),
     };
-    let hazards = crate::safety::hazards(&query.statements);
-    let subject = Subject { query: &query, facts: &facts, hazards: &hazards, context, refusal };
+    let side_effects = crate::safety::side_effects::side_effects(&query.statements);
+    let ctx =
+        RuleContext { query: &query, resolution: &resolution, side_effects: &side_effects, context, engine_error };
     let mut findings = Vec::new();
     let mut safe = query.failure.is_none() && query.statements.len() == 1;
-    for rule in RULES.iter().filter(|rule| context.policy.checks(rule)) {
+    for rule in RULES.iter().filter(|rule| context.policy.is_rule_enabled(rule)) {
         let before = findings.len();
-        (rule.check)(&subject, &mut findings);
-        safe &= rule.group != "safety" || !findings[before..].iter().any(|f: &Finding| f.severity == Severity::Error);
+        (rule.check)(&ctx, &mut findings);
+        safe &= rule.group != RuleGroup::Safety
+            || !findings[before..].iter().any(|f: &Finding| f.severity == Severity::Error);
     }
     if !context.policy.deny_columns.is_empty() {
-        not_mended_into_others(&mut findings);
+        drop_findings_on_protected_columns(&mut findings);
     }
-    let extracted = extract(&query, &facts, context);
-    let validated = validator::Subject { text: &query.source, extracted: &extracted, dialect: context.dialect };
+    let references = query_references(&query, &resolution, context);
+    let validated =
+        validator::ValidationTarget { text: &query.source, references: &references, dialect: context.dialect };
     let before = findings.len();
     context.policy.validators.validate(&validated, &mut findings);
     safe &= !findings[before..].iter().any(|f| f.severity == Severity::Error);
     findings.sort_by_key(|f| (f.span.start, f.severity));
-    // Two walks may come upon the same thing.
+    // Two passes may report the same problem.
     findings.dedup_by(|a, b| a.code == b.code && a.span == b.span && a.message == b.message);
-    let ready = if safe { sendable(&query, context.dialect) } else { None };
-    let (stated, join_keys) = (stated(&facts), join_keys(&facts));
-    let shape = Shape::of(&facts);
-    let plainer = unknown_function::plainer(&subject);
+    let approved_sql = if safe { executable_sql(&query, context.dialect) } else { None };
+    let (literal_filters, join_keys) = (literal_filters(&resolution), join_keys(&resolution));
+    let features = QueryFeatures::from_resolution(&resolution);
+    let compatibility_fix = unknown_function::compatibility_fix(&ctx);
     let policy = Arc::new(context.policy.clone());
     Review {
         source: query.source,
         findings,
-        extracted,
-        stated,
+        references,
+        literal_filters,
         join_keys,
-        shape,
-        plainer,
+        features,
+        compatibility_fix,
         tokens: query.tokens,
         dialect: context.dialect,
-        ready,
+        approved_sql,
         policy,
     }
 }
 
-/// A column that may not be read is not in the schema, and so would be an unknown one, for which another that is spelled alike
-/// could be put in: that would be another question.
-fn not_mended_into_others(findings: &mut Vec<Finding>) {
+/// Drops name findings on protected columns.
+///
+/// A protected column is not in the schema and would be reported as unknown, with a similar column
+/// as its fix: that would be another question.
+fn drop_findings_on_protected_columns(findings: &mut Vec<Finding>) {
     let code = crate::rules::safety::protected_column::RULE.code;
     let hidden: Vec<Span> = findings.iter().filter(|f| f.code == code).map(|f| f.span).collect();
     let meets = |span: Span| hidden.iter().any(|h| h.start < span.end && span.start < h.end);
-    let of_names = |code: &str| crate::rules::Rule::named(code).is_some_and(|rule| rule.group == "names");
+    let of_names = |code: &str| crate::rule::Rule::from_code(code).is_some_and(|rule| rule.group == RuleGroup::Names);
     findings.retain(|f| !(meets(f.span) && of_names(f.code)));
 }
 
-/// What is sent, if it is made of the very tokens that were reviewed. It always should be; if not, nothing is sent.
-fn sendable(query: &Query, dialect: &Dialect) -> Option<String> {
-    let sql = query.sendable();
+/// Returns the SQL to send if it consists of exactly the reviewed tokens.
+///
+/// This should always hold; if not, nothing is sent.
+fn executable_sql(query: &ParsedQuery, dialect: &Dialect) -> Option<String> {
+    let sql = query.executable_sql();
     let untouched = query.comments.is_empty() && query.sql.trim_start().starts_with(&sql);
-    (untouched || crate::diff::exact(&sql, dialect) == crate::diff::exact(&query.sql, dialect)).then_some(sql)
+    (untouched || crate::diff::exact_tokens(&sql, dialect) == crate::diff::exact_tokens(&query.sql, dialect))
+        .then_some(sql)
 }
 
-fn extract(query: &Query, facts: &Facts<'_>, context: &Context<'_>) -> Extracted {
-    if query.failure == Some(Failure::Empty) {
-        return Extracted::default();
+fn query_references(query: &ParsedQuery, resolution: &Resolution<'_>, context: &ReviewContext<'_>) -> QueryReferences {
+    if query.failure == Some(ParseFailure::Empty) {
+        return QueryReferences::default();
     }
     let (mut tables, mut unknown_tables): (Vec<String>, Vec<String>) = Default::default();
-    let in_from = || facts.tables.iter().filter(|t| !matches!(t.meaning, TableMeaning::Cte));
+    let in_from = || resolution.tables.iter().filter(|t| !matches!(t.binding, TableBinding::Cte));
     for t in in_from() {
         let name = t.name.to_string();
-        if matches!(t.meaning, TableMeaning::Unknown) && !unknown_tables.contains(&name) {
+        if matches!(t.binding, TableBinding::Unknown) && !unknown_tables.contains(&name) {
             unknown_tables.push(name.clone());
         }
         if !tables.contains(&name) {
             tables.push(name);
         }
     }
-    let aliases = facts.sources.iter().filter_map(|s| {
+    let aliases = resolution.sources.iter().filter_map(|s| {
         let name = s.name?;
-        let as_written = || in_from().find(|t| t.place == s.place).map(|t| t.name.to_string());
+        let as_written = || in_from().find(|t| t.span == s.span).map(|t| t.name.to_string());
         let stands_for = s.table().map(|t| t.name.clone()).or_else(as_written).unwrap_or_default();
         (stands_for != name.value).then(|| (name.value.clone(), stands_for))
     });
-    Extracted {
+    QueryReferences {
         tables,
         unknown_tables,
-        ctes: facts.ctes.iter().map(|c| c.value.clone()).collect(),
+        ctes: resolution.ctes.iter().map(|c| c.value.clone()).collect(),
         aliases: aliases.collect(),
         allowed_tables: context.policy.allow_tables.clone(),
         sql: query.sql.clone(),
     }
 }
 
-fn stated(facts: &Facts<'_>) -> Vec<Stated> {
+fn literal_filters(resolution: &Resolution<'_>) -> Vec<LiteralFilter> {
     let mut out = Vec::new();
-    for o in facts.operations.iter().filter(|o| *o.operator == BinaryOperator::Eq && !o.is_end) {
+    for o in resolution.operations.iter().filter(|o| *o.operator == BinaryOperator::Eq && !o.is_between_bound) {
         let sides = [(o.left, o.right, o.right_node), (o.right, o.left, o.left_node)];
-        let found = sides.into_iter().find_map(|(side, other, node)| Some((side.column?, text_of(other, node)?)));
+        let found = sides.into_iter().find_map(|(side, other, node)| Some((side.column?, literal_text(other, node)?)));
         let Some(((source, index), value)) = found else { continue };
-        if let Some((table, column)) = facts.sources[source].origin(index) {
-            let stated = Stated { table: table.full_name(), column: column.name.clone(), value: value.to_string() };
+        if let Some((table, column)) = resolution.sources[source].origin(index) {
+            let stated =
+                LiteralFilter { table: table.full_name(), column: column.name.clone(), value: value.to_string() };
             if !out.contains(&stated) {
                 out.push(stated);
             }
@@ -386,15 +390,15 @@ fn stated(facts: &Facts<'_>) -> Vec<Stated> {
     out
 }
 
-fn join_keys(facts: &Facts<'_>) -> Vec<JoinKey> {
+fn join_keys(resolution: &Resolution<'_>) -> Vec<JoinKey> {
     let mut found: Vec<(usize, Vec<&str>)> = Vec::new();
-    for o in facts.operations.iter().filter(|o| *o.operator == BinaryOperator::Eq && o.required && !o.is_in) {
+    for o in resolution.operations.iter().filter(|o| *o.operator == BinaryOperator::Eq && o.is_conjunct && !o.is_in) {
         let (Some(left), Some(right)) = (o.left.column, o.right.column) else { continue };
         let (first, later) = if left.0 < right.0 { (left, right) } else { (right, left) };
-        let (before, joined) = (&facts.sources[first.0], &facts.sources[later.0]);
+        let (before, joined) = (&resolution.sources[first.0], &resolution.sources[later.0]);
         let Some(column) = joined.table().and_then(|t| t.columns.get(later.1)) else { continue };
-        // DISTINCT takes away again what a join multiplied.
-        if first.0 == later.0 || before.block != joined.block || facts.blocks[joined.block].distinct {
+        // DISTINCT removes the duplicates that a join adds.
+        if first.0 == later.0 || before.block != joined.block || resolution.blocks[joined.block].is_distinct {
             continue;
         }
         match found.iter_mut().find(|(source, _)| *source == later.0) {
@@ -405,14 +409,8 @@ fn join_keys(facts: &Facts<'_>) -> Vec<JoinKey> {
     let open = |(source, mut columns): (usize, Vec<&str>)| {
         columns.sort_unstable();
         columns.dedup();
-        let table = facts.sources[source].table().filter(|t| !t.is_unique(&columns))?;
+        let table = resolution.sources[source].table().filter(|t| !t.is_unique(&columns))?;
         Some(JoinKey { table: table.full_name(), columns: columns.into_iter().map(str::to_string).collect() })
     };
     found.into_iter().filter_map(open).collect()
-}
-
-/// A span that covers a whole text.
-pub(crate) fn whole(text: &str) -> Span {
-    let start = text.len() - text.trim_start().len();
-    Span::new(start, text.trim_end().len().max(start))
 }

@@ -1,47 +1,59 @@
-//! What a query gave back.
+//! Result rows of a query.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-/// One cell.
+/// Value of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Cell {
     /// NULL.
     Null,
-    /// True or false.
+    /// Boolean.
     Boolean(bool),
-    /// A whole number.
+    /// Integer.
     Integer(i64),
-    /// A float.
+    /// Floating-point number.
     Number(f64),
-    /// A decimal number, digit by digit as the database wrote it. JSON gets a number where a float holds all of its digits,
-    /// else a text, so that nothing is lost.
+    /// Decimal number with all digits that the database returned.
+    ///
+    /// Serialized as a number if a float can represent all of its digits, otherwise as a string.
     Decimal(#[serde(serialize_with = "decimal")] String),
-    /// Text, and every kind that is best shown as text (dates, times, JSON).
+    /// Text, and every type that is best shown as text (dates, times, JSON).
     Text(String),
-    /// Bytes, written as lower-case hexadecimal.
+    /// Bytes as lower-case hexadecimal.
     Binary(String),
 }
 
-/// Names of the columns and the rows, as far as the limits allowed.
+/// Column names and rows of a result, up to the row limit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Rows {
-    /// Names of the columns, in order; two may be the same.
+    /// Column names, in order; may contain duplicates.
     pub columns: Vec<String>,
-    /// The rows.
+    /// Rows with one cell per column.
     pub rows: Vec<Vec<Cell>>,
-    /// There were more rows than the limits allow.
+    /// `true` if the result had more rows than the limits allow.
     pub truncated: bool,
 }
 
-/// A float holds every decimal number of so many digits.
-const DIGITS_OF_A_FLOAT: usize = 15;
+impl Rows {
+    /// Returns whether there are no rows, or a single row with only NULL and zero.
+    pub fn is_effectively_empty(&self) -> bool {
+        match self.rows.as_slice() {
+            [] => true,
+            [row] => row.iter().all(|cell| matches!(cell, Cell::Null | Cell::Integer(0))),
+            _ => false,
+        }
+    }
+}
+
+/// Maximum number of decimal digits that a float always represents exactly.
+const MAX_FLOAT_DIGITS: usize = 15;
 
 fn decimal<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     match text.parse::<f64>() {
-        Ok(number) if digits <= DIGITS_OF_A_FLOAT && number.is_finite() => to.serialize_f64(number),
+        Ok(number) if digits <= MAX_FLOAT_DIGITS && number.is_finite() => to.serialize_f64(number),
         _ => to.serialize_str(text),
     }
 }
@@ -51,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_lose_no_digit_on_the_way_to_json() {
+    fn serializes_decimals_to_json_without_losing_digits() {
         for (text, json) in [
             ("12.50", "12.5"),
             ("-0.25", "-0.25"),

@@ -1,9 +1,10 @@
-//! One failure, one file: how it is detected, what a person reads, what a model is told.
+//! Rules, one per file: detection, message for people, and advice for models.
 //!
-//! Each rule has a page (`<rule>.md`), which is its documentation, the output of `querymend explain`, and its test.
+//! Each rule has a page (`<rule>.md`), which is its documentation, the output of `querymend
+//! explain`, and its test.
 
-pub mod artefact;
 pub mod engine;
+pub mod llm_output;
 pub mod names;
 pub mod portable;
 pub mod question;
@@ -14,91 +15,73 @@ pub mod syntax;
 pub mod types;
 pub mod value;
 
-use crate::dialect::Classified;
-use crate::finding::Finding;
-use crate::query::Query;
-use crate::review::Context;
-use crate::safety::Hazard;
-use crate::scope::{BlockId, Facts};
-
-/// What a rule looks at.
-pub struct Subject<'s> {
-    /// The text, its statements and what was salvaged.
-    pub query: &'s Query,
-    /// What the resolver found; empty if there is not exactly one statement.
-    pub facts: &'s Facts<'s>,
-    pub(crate) hazards: &'s [Hazard],
-    /// Schema, dialect and policy.
-    pub context: &'s Context<'s>,
-    /// What the database said against this very text, where it did.
-    pub refusal: Option<&'s Classified>,
-}
-
-impl Subject<'_> {
-    /// Whether the database refused this text for what the rule of that code speaks of.
-    pub(crate) fn refused_for(&self, code: &str) -> bool {
-        self.refusal.is_some_and(|r| r.finding == code)
-    }
-
-    /// Whether an item of a SELECT list computes an aggregate.
-    pub(crate) fn item_aggregates(&self, block: BlockId, item: usize) -> bool {
-        let Some(expression) = self.facts.blocks[block].items.get(item).and_then(|i| i.expression) else {
-            return false;
-        };
-        let span = self.query.span(crate::scope::place(expression));
-        self.facts.calls.iter().any(|c| {
-            let call = self.query.span(c.place);
-            c.aggregate && c.block == Some(block) && span.start <= call.start && call.end <= span.end
-        })
-    }
-}
-
-/// A failure and how it is found.
-pub struct Rule {
-    /// Its name, as findings carry it.
-    pub code: &'static str,
-    /// The family it belongs to.
-    pub group: &'static str,
-    /// Its page, in Markdown.
-    pub page: &'static str,
-    /// Looks for it before the query is run.
-    pub check: fn(&Subject<'_>, &mut Vec<Finding>),
-}
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
+use crate::safety::policy::Policy;
 
 impl Rule {
-    /// The rule of that code.
-    pub fn named(code: &str) -> Option<&'static Rule> {
+    /// Returns the rule with a code.
+    pub fn from_code(code: &str) -> Option<&'static Rule> {
         RULES.iter().find(|r| r.code == code).copied()
     }
 
-    /// The first sentence of its page.
-    pub fn summary(&self) -> &'static str {
-        self.page
-            .lines()
-            .map(str::trim)
-            .find(|l| !l.is_empty() && !l.starts_with('#') && !l.starts_with("<!--"))
-            .unwrap_or("")
+    /// Returns all rules, in the order in which they are checked.
+    pub fn all() -> &'static [&'static Rule] {
+        RULES
     }
 }
 
-/// For failures that no look at the text can foresee; the dialects' error tables name them.
-fn only_the_engine_knows(_: &Subject<'_>, _: &mut Vec<Finding>) {}
+impl Policy {
+    /// Returns whether a rule is checked.
+    pub fn is_rule_enabled(&self, rule: &Rule) -> bool {
+        rule.group == RuleGroup::Safety
+            || !self.skip_rules.iter().any(|skipped| skipped == rule.code || skipped == rule.group.as_str())
+    }
 
-/// All rules, in the order in which they look. `syntax-error` is last of those that speak of text that does not parse.
+    /// Returns the names of all checks that run before a query is executed: rule groups, then
+    /// registered validators.
+    pub fn guardrail_names(&self) -> Vec<String> {
+        let mut names: Vec<&str> = Vec::new();
+        // The other groups check rows and engine errors, after execution.
+        let preflight = Rule::all().iter().filter(|rule| rule.group.is_preflight());
+        for rule in preflight.filter(|rule| self.is_rule_enabled(rule)) {
+            if !names.contains(&rule.group.as_str()) {
+                names.push(rule.group.as_str());
+            }
+        }
+        names.into_iter().chain(self.validators.names()).map(str::to_string).collect()
+    }
+
+    /// Returns the group of a rule or group, by its name.
+    pub(crate) fn rule_group(name: &str) -> Option<RuleGroup> {
+        RuleGroup::from_name(name).or_else(|| Rule::from_code(name).map(|rule| rule.group))
+    }
+}
+
+impl ErrorType {
+    /// Returns the error type of a finding by its code.
+    pub fn of(code: &str) -> Self {
+        Rule::from_code(code).map_or(Self::Unknown, |rule| rule.error_type)
+    }
+}
+
+/// All rules, in the order in which they are checked.
+///
+/// `syntax-error` is the last of the rules for text that does not parse.
 pub static RULES: &[&Rule] = &[
-    // What models put around SQL.
-    &artefact::json_wrapped::RULE,
-    &artefact::code_fence::RULE,
-    &artefact::escaped_characters::RULE,
-    &artefact::typographic_signs::RULE,
-    &artefact::unescaped_apostrophe::RULE,
-    &artefact::foreign_comment::RULE,
-    &artefact::flattened_comment::RULE,
-    &artefact::surrounding_prose::RULE,
-    &artefact::continuation::RULE,
-    &artefact::trailing_semicolon::RULE,
-    &artefact::no_sql::RULE,
-    // What is not reading.
+    // Text that models write around SQL.
+    &llm_output::json_wrapped::RULE,
+    &llm_output::code_fence::RULE,
+    &llm_output::escaped_characters::RULE,
+    &llm_output::typographic_punctuation::RULE,
+    &llm_output::unescaped_apostrophe::RULE,
+    &llm_output::foreign_comment::RULE,
+    &llm_output::flattened_comment::RULE,
+    &llm_output::surrounding_prose::RULE,
+    &llm_output::continuation::RULE,
+    &llm_output::trailing_semicolon::RULE,
+    &llm_output::no_sql::RULE,
+    // Statements that are not read-only.
     &safety::too_deep::RULE,
     &safety::writes_data::RULE,
     &safety::many_statements::RULE,
@@ -107,34 +90,35 @@ pub static RULES: &[&Rule] = &[
     &safety::locking::RULE,
     &safety::protected_table::RULE,
     &safety::protected_column::RULE,
-    // What almost parses. A fix here is known to make the text a query, so these come before those that only suspect.
+    // Text that almost parses. A fix here is known to result in a query, so these precede the rules
+    // that only suspect an error.
     &syntax::trailing_comma::RULE,
-    &syntax::limited_part::RULE,
+    &syntax::set_operand_order_limit::RULE,
     &syntax::clause_order::RULE,
-    &syntax::sorted_group_by::RULE,
-    &syntax::condition_behind_aggregate::RULE,
+    &syntax::sort_direction_in_group_by::RULE,
+    &syntax::where_after_aggregate::RULE,
     &syntax::missing_select::RULE,
-    &syntax::with_list::RULE,
+    &syntax::cte_list_syntax::RULE,
     &syntax::between_bounds::RULE,
     &syntax::missing_operand::RULE,
-    &syntax::grouped_digits::RULE,
+    &syntax::thousands_separator::RULE,
     &syntax::missing_comma::RULE,
-    &syntax::bare_list::RULE,
+    &syntax::in_list_without_parentheses::RULE,
     &syntax::missing_end::RULE,
     &syntax::missing_on::RULE,
     &syntax::using_columns::RULE,
-    &syntax::sorted_argument::RULE,
-    &syntax::bare_call::RULE,
+    &syntax::sort_direction_in_call::RULE,
+    &syntax::function_without_parentheses::RULE,
     &syntax::misplaced_distinct::RULE,
-    &syntax::percent_sign::RULE,
+    &syntax::percent_literal::RULE,
     &syntax::bare_subquery::RULE,
-    &syntax::arithmetic_of_queries::RULE,
+    &syntax::subquery_arithmetic::RULE,
     &syntax::cast_syntax::RULE,
     &syntax::misplaced_quote::RULE,
     &syntax::misspelt_keyword::RULE,
-    &syntax::dangling_word::RULE,
+    &syntax::dangling_keyword::RULE,
     &syntax::unbalanced_parenthesis::RULE,
-    &syntax::broken_rest::RULE,
+    &syntax::trailing_garbage::RULE,
     // Names.
     &names::unknown_table::RULE,
     &names::unknown_column::RULE,
@@ -145,9 +129,9 @@ pub static RULES: &[&Rule] = &[
     &names::wrong_argument_count::RULE,
     &names::unquoted_name::RULE,
     &names::reserved_word::RULE,
-    &names::wrong_quotes::RULE,
+    &names::wrong_quote_style::RULE,
     // Types.
-    &types::compared_types::RULE,
+    &types::type_mismatch::RULE,
     &types::argument_types::RULE,
     &types::date_format::RULE,
     &types::integer_division::RULE,
@@ -159,7 +143,7 @@ pub static RULES: &[&Rule] = &[
     &shape::aggregate_in_where::RULE,
     &shape::join_without_condition::RULE,
     &shape::fan_out::RULE,
-    &shape::off_key_join::RULE,
+    &shape::join_not_on_foreign_key::RULE,
     &shape::nulls_first::RULE,
     &shape::compared_with_null::RULE,
     &shape::impossible_condition::RULE,
@@ -170,30 +154,30 @@ pub static RULES: &[&Rule] = &[
     &shape::subquery_many_columns::RULE,
     // Values.
     &value::unknown_value::RULE,
-    &value::unmentioned_value::RULE,
-    // The question.
+    &value::question_value_unused::RULE,
+    // Question.
     &question::uncovered_term::RULE,
     &question::unused_name::RULE,
     &question::missing_group::RULE,
     &question::most_without_count::RULE,
-    // From one dialect to another.
+    // Portability between dialects.
     &portable::function_of_another_dialect::RULE,
     &portable::syntax_of_another_dialect::RULE,
     &portable::limit_syntax::RULE,
     &portable::string_concat::RULE,
-    // What did not parse and nobody above recognised.
+    // Text that does not parse and that no rule above recognizes.
     &syntax::unfinished::RULE,
-    &artefact::syntax_error::RULE,
-    // What rows say.
+    &llm_output::syntax_error::RULE,
+    // Result rows.
     &result::empty_result::RULE,
     &result::null_result::RULE,
     &result::implausible_share::RULE,
-    // What only a database can say.
+    // Errors that only a database reports.
     &engine::timed_out::RULE,
     &engine::permission_denied::RULE,
     &engine::locked::RULE,
     &engine::connection_failed::RULE,
-    &engine::too_large::RULE,
+    &engine::result_too_large::RULE,
     &engine::unknown_schema::RULE,
     &engine::not_a_database::RULE,
     &engine::engine_error::RULE,
@@ -205,7 +189,7 @@ mod tests {
 
     use crate::dialect::DIALECTS;
 
-    /// The source files of a folder and of those in it.
+    /// Collects the source files of a folder and its subfolders.
     fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -217,9 +201,9 @@ mod tests {
         }
     }
 
-    /// What differs between dialects is a field of [`crate::Dialect`].
+    /// Differences between dialects belong in the fields of [`crate::Dialect`].
     #[test]
-    fn no_rule_names_a_dialect() {
+    fn keeps_dialect_names_out_of_rules() {
         let mut files = Vec::new();
         sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rules"), &mut files);
         assert!(files.len() > super::RULES.len(), "{} files", files.len());

@@ -1,60 +1,61 @@
-//! Checks that a program registers beside the built-in rules.
+//! Custom checks that a program registers in addition to the built-in rules.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::dialect::Dialect;
 use crate::finding::Finding;
-use crate::review::Extracted;
+use crate::query_references::QueryReferences;
 
-/// What a validator looks at.
+/// Input of a validator.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'s> {
-    /// The text under review. Spans of findings count its bytes.
+pub struct ValidationTarget<'s> {
+    /// Text under review. Spans of findings are byte offsets in it.
     pub text: &'s str,
-    /// The SQL in it and the names that it uses.
-    pub extracted: &'s Extracted,
-    /// The dialect that it is read in.
+    /// SQL in the text and the names that it uses.
+    pub references: &'s QueryReferences,
+    /// Dialect of the text.
     pub dialect: &'static Dialect,
 }
 
-/// A check that is run on every query before the database sees it. An error keeps the query back; warnings and hints go along
-/// with the answer.
+/// Check that is run on every query before it is sent to the database.
+///
+/// An error keeps the query from the database; warnings and hints are returned with the answer.
 pub trait Validator: Send + Sync {
-    /// Its name: the code of its findings, and what `guardrails_checked` lists.
+    /// Returns the name, which is the code of the findings and is listed in `guardrails_checked`.
     fn name(&self) -> &'static str;
 
-    /// Returns what is wrong with a query. The code of the findings is replaced by [`Validator::name`].
-    fn validate(&self, subject: &Subject<'_>) -> Vec<Finding>;
+    /// Returns the findings for a query. [`Validator::name`] replaces their code.
+    fn validate(&self, target: &ValidationTarget<'_>) -> Vec<Finding>;
 }
 
-/// The validators of a policy.
+/// Validators of a policy.
 #[derive(Clone, Default)]
 pub struct Validators(Vec<Arc<dyn Validator>>);
 
 impl Validators {
-    /// Adds one. A validator of the same name is replaced.
+    /// Adds a validator, replacing one with the same name.
     pub fn register(&mut self, validator: Arc<dyn Validator>) {
         self.0.retain(|known| known.name() != validator.name());
         self.0.push(validator);
     }
 
-    /// Their names, in the order in which they were registered.
+    /// Returns the names in the order of registration.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|validator| validator.name())
     }
 
-    /// Each of them.
-    pub(crate) fn each(self) -> impl Iterator<Item = Arc<dyn Validator>> {
+    /// Returns the validators.
+    pub(crate) fn into_validators(self) -> impl Iterator<Item = Arc<dyn Validator>> {
         self.0.into_iter()
     }
 
-    pub(crate) fn validate(&self, subject: &Subject<'_>, out: &mut Vec<Finding>) {
+    pub(crate) fn validate(&self, subject: &ValidationTarget<'_>, out: &mut Vec<Finding>) {
         for validator in &self.0 {
             let code = validator.name();
             let end = subject.text.len();
             out.extend(validator.validate(subject).into_iter().map(|mut finding| {
-                // A span outside the text would break whoever shows it.
+                // A span outside the text would break code that renders it.
                 finding.span.end = finding.span.end.min(end);
                 finding.span.start = finding.span.start.min(finding.span.end);
                 Finding { code, ..finding }

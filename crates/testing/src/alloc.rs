@@ -1,72 +1,74 @@
-//! How much memory is asked for: a length that a file claims is asked for long before anything is read, and the system gives it
-//! without a word, so that only who counts sees it.
+//! Counts allocated memory. A parser may allocate a length that a file claims before reading any
+//! data, and the system grants it lazily, so only a counting allocator detects it.
 
-// An allocator cannot be written without it; all that is done here is to add up and to pass on.
+// An allocator requires unsafe code; this one only counts and forwards.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-static ALL_HELD: AtomicIsize = AtomicIsize::new(0);
-static ALL_MOST: AtomicIsize = AtomicIsize::new(0);
+static ALLOCATED_BYTES: AtomicIsize = AtomicIsize::new(0);
+static PEAK_BYTES: AtomicIsize = AtomicIsize::new(0);
 
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counted. Crates whose targets count memory make it the one of their tests.
-pub struct Counted;
+/// System allocator that counts memory. Crates whose fuzz targets measure memory set it as the
+/// global allocator of their tests.
+pub struct CountingAllocator;
 
-fn count(change: isize) {
-    let held = ALL_HELD.fetch_add(change, Ordering::Relaxed) + change;
-    ALL_MOST.fetch_max(held, Ordering::Relaxed);
-    // A thread that ends has no counter any more, and nobody who would ask.
+fn record_change(change: isize) {
+    let held = ALLOCATED_BYTES.fetch_add(change, Ordering::Relaxed) + change;
+    PEAK_BYTES.fetch_max(held, Ordering::Relaxed);
+    // The counter of a thread that is exiting may be destroyed already; its value is not needed.
     _ = HELD.try_with(|held| {
         held.set(held.get() + change);
         _ = MOST.try_with(|most| most.set(most.get().max(held.get())));
     });
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counted {
+// SAFETY: every call is forwarded unchanged to the system allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
+        record_change(layout.size() as isize);
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
+        record_change(layout.size() as isize);
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as isize - layout.size() as isize);
+        record_change(size as isize - layout.size() as isize);
         unsafe { System.realloc(place, layout, size) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
+        record_change(-(layout.size() as isize));
         unsafe { System.dealloc(place, layout) }
     }
 }
 
-/// Does something, and gives how much more memory than before was held at once meanwhile by this thread. That is 0 where
-/// [`Counted`] is not the allocator.
-pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
+/// Runs `work` and returns the peak memory that this thread allocated in the meantime, in bytes
+/// above the start. Returns 0 if [`CountingAllocator`] is not the global allocator.
+pub fn peak_memory<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     MOST.set(before);
     let done = work();
     (done, usize::try_from(MOST.get() - before).unwrap_or(0))
 }
 
-/// The same for all threads together; nothing else may run in the same process.
-pub fn peak_everywhere<T>(work: impl FnOnce() -> T) -> (T, usize) {
-    let before = ALL_HELD.load(Ordering::Relaxed);
-    ALL_MOST.store(before, Ordering::Relaxed);
+/// Runs `work` and returns the peak memory of all threads; nothing else may run in the same
+/// process.
+pub fn peak_memory_all_threads<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = ALLOCATED_BYTES.load(Ordering::Relaxed);
+    PEAK_BYTES.store(before, Ordering::Relaxed);
     let done = work();
-    (done, usize::try_from(ALL_MOST.load(Ordering::Relaxed) - before).unwrap_or(0))
+    (done, usize::try_from(PEAK_BYTES.load(Ordering::Relaxed) - before).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -74,17 +76,17 @@ mod tests {
     use super::*;
 
     #[global_allocator]
-    static COUNTED: Counted = Counted;
+    static COUNTED: CountingAllocator = CountingAllocator;
 
     #[test]
-    fn what_is_asked_for_is_counted_though_nobody_touches_it() {
-        let (room, most) = peak(|| Vec::<u8>::with_capacity(1 << 28));
+    fn counts_allocations_that_are_never_touched() {
+        let (room, most) = peak_memory(|| Vec::<u8>::with_capacity(1 << 28));
         assert!(room.capacity() >= 1 << 28 && most >= 1 << 28, "{most}");
         drop(room);
-        let (_, most) = peak(|| (0..100).map(|_| vec![0_u8; 1 << 20].len()).sum::<usize>());
+        let (_, most) = peak_memory(|| (0..100).map(|_| vec![0_u8; 1 << 20].len()).sum::<usize>());
         assert!((1 << 20..2 << 20).contains(&most), "{most}");
         let asked = || std::thread::spawn(|| Vec::<u8>::with_capacity(1 << 28).capacity()).join().unwrap_or(0);
-        // Another test may let go of some meanwhile.
-        assert!(peak(asked).1 < 1 << 20 && peak_everywhere(asked).1 >= 1 << 27);
+        // Another test may free memory in the meantime.
+        assert!(peak_memory(asked).1 < 1 << 20 && peak_memory_all_threads(asked).1 >= 1 << 27);
     }
 }

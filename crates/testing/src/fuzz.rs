@@ -1,8 +1,10 @@
-//! Runs a fuzz target: a corpus of whole inputs, then inputs mutated from it, the same ones each time.
+//! Fuzz target runner: runs a corpus of seed inputs, then inputs mutated from it,
+//! deterministically.
 //!
-//! A target is a test beside the code that it tries: it gives whole inputs to begin with and says what must hold for each. Under
-//! `cargo test` it reads its corpus and a bounded number of inputs made from it. `scripts/fuzz.sh` runs targets for as long as one
-//! likes; with coverage counted (docs/fuzzing.md), an input that reached code which none had reached before is mutated further.
+//! A target is a test next to the code it fuzzes: it provides seed inputs and an invariant that
+//! must hold for each input. Under `cargo test` it runs its corpus and a bounded number of mutated
+//! inputs. `scripts/fuzz.sh` runs targets for any length of time; with coverage feedback
+//! (docs/design/fuzzing.md), an input that reaches new code is mutated further.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,81 +16,91 @@ use std::{env, fs};
 use crate::coverage;
 use crate::random::Random;
 
-/// How many inputs in a long run may fail before it ends: by then there is enough to do.
-const ENOUGH: usize = 12;
+/// Maximum number of distinct failures before a long run ends.
+const MAX_FAILURES: usize = 12;
 
-/// A target.
-pub struct Fuzz {
+/// Fuzz target.
+pub struct FuzzTarget {
     name: &'static str,
     folder: PathBuf,
     seeds: Vec<Vec<u8>>,
     inputs: u64,
-    everywhere: bool,
+    all_threads: bool,
 }
 
-/// Makes the next input out of those that there are.
-pub type Make<'m> = &'m mut dyn FnMut(&mut Random, &[Vec<u8>]) -> Vec<u8>;
+/// Creates the next input from a pool of inputs.
+pub type InputGenerator<'m> = &'m mut dyn FnMut(&mut Random, &[Vec<u8>]) -> Vec<u8>;
 
-impl Fuzz {
-    /// A target of a crate, whose folder is given as `env!("CARGO_MANIFEST_DIR")`. Its corpus lies in `tests/fuzz/<name>`.
+impl FuzzTarget {
+    /// Creates a target of a crate, given its folder as `env!("CARGO_MANIFEST_DIR")`. Its corpus is
+    /// in `tests/fuzz/<name>`.
     pub fn new(name: &'static str, of_crate: &str) -> Self {
         let folder = PathBuf::from(of_crate).join("tests/fuzz").join(name);
-        Self { name, folder, seeds: Vec::new(), inputs: 1_000, everywhere: false }
+        Self { name, folder, seeds: Vec::new(), inputs: 1_000, all_threads: false }
     }
 
-    /// Adds whole inputs.
+    /// Adds seed inputs.
     #[must_use]
     pub fn seeds(mut self, seeds: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
         self.seeds.extend(seeds.into_iter().map(Into::into));
         self
     }
 
-    /// How many inputs are made under `cargo test`.
+    /// Sets the number of mutated inputs under `cargo test`.
     #[must_use]
     pub fn inputs(mut self, inputs: u64) -> Self {
         self.inputs = inputs;
         self
     }
 
-    /// A panic of any other thread counts as well. Then nothing else may run in the same process.
+    /// Also counts a panic of any other thread as a failure. Nothing else may run in the same
+    /// process.
     #[must_use]
-    pub fn everywhere(mut self) -> Self {
-        self.everywhere = true;
+    pub fn all_threads(mut self) -> Self {
+        self.all_threads = true;
         self
     }
 
-    /// Reads the corpus, then inputs that `make` makes of it. `check` panics if something is wrong with one.
+    /// Runs the corpus, then inputs that `make` creates from it. `check` panics if an input
+    /// violates the invariant.
     ///
-    /// `QUERYMEND_FUZZ_SECONDS` makes it a long run, `QUERYMEND_FUZZ_INPUTS` says how many inputs, `QUERYMEND_FUZZ_SEED` which
-    /// ones; what fails in a long run is written to the folder `QUERYMEND_FUZZ_FOUND`.
-    pub fn run(self, make: Make<'_>, check: &dyn Fn(&[u8])) {
+    /// `QUERYMEND_FUZZ_SECONDS` makes it a long run, `QUERYMEND_FUZZ_INPUTS` sets the number of
+    /// inputs, `QUERYMEND_FUZZ_SEED` the seed; failing inputs of a long run are written to the
+    /// folder `QUERYMEND_FUZZ_FOUND`.
+    pub fn run(self, make: InputGenerator<'_>, check: &dyn Fn(&[u8])) {
         let number = |name: &str| env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
         let seconds = number("QUERYMEND_FUZZ_SECONDS");
         let most = number("QUERYMEND_FUZZ_INPUTS").unwrap_or(if seconds.is_some() { u64::MAX } else { self.inputs });
-        let seed = number("QUERYMEND_FUZZ_SEED").unwrap_or_else(|| hash(self.name.as_bytes()));
+        let seed = number("QUERYMEND_FUZZ_SEED").unwrap_or_else(|| fnv1a(self.name.as_bytes()));
         let until = seconds.map(Duration::from_secs);
         let mut random = Random::new(seed);
         let mut pool = self.seeds.clone();
         pool.extend(self.corpus());
         assert!(!pool.is_empty(), "{}: there is nothing to begin with in {}", self.name, self.folder.display());
         let begun = Instant::now();
-        let mut run =
-            Run { target: &self, seed, found: Vec::new(), inputs: 0, slowest: Duration::ZERO, long: seconds.is_some() };
+        let mut run = FuzzRun {
+            target: &self,
+            seed,
+            failures: Vec::new(),
+            inputs: 0,
+            slowest: Duration::ZERO,
+            is_long_run: seconds.is_some(),
+        };
         for input in &pool {
-            run.try_one(input, check);
+            run.run_input(input, check);
         }
         let mut made = 0;
-        while made < most && until.is_none_or(|until| begun.elapsed() < until) && run.found.len() < ENOUGH {
+        while made < most && until.is_none_or(|until| begun.elapsed() < until) && run.failures.len() < MAX_FAILURES {
             made += 1;
             let input = make(&mut random, &pool);
-            if run.try_one(&input, check) {
+            if run.run_input(&input, check) {
                 pool.push(input);
             }
         }
-        run.end(begun.elapsed(), pool.len());
+        run.finish(begun.elapsed(), pool.len());
     }
 
-    /// The inputs that are kept, by name.
+    /// Returns the stored inputs, sorted by file name.
     fn corpus(&self) -> Vec<Vec<u8>> {
         let mut files: Vec<PathBuf> =
             fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|file| file.path()).collect();
@@ -97,88 +109,88 @@ impl Fuzz {
     }
 }
 
-struct Run<'f> {
-    target: &'f Fuzz,
+struct FuzzRun<'f> {
+    target: &'f FuzzTarget,
     seed: u64,
-    found: Vec<String>,
+    failures: Vec<String>,
     inputs: u64,
     slowest: Duration,
-    long: bool,
+    is_long_run: bool,
 }
 
-impl Run<'_> {
-    /// Whether the input reached something new.
-    fn try_one(&mut self, input: &[u8], check: &dyn Fn(&[u8])) -> bool {
+impl FuzzRun<'_> {
+    /// Runs one input; returns whether it reached new code.
+    fn run_input(&mut self, input: &[u8], check: &dyn Fn(&[u8])) -> bool {
         self.inputs += 1;
         let begun = Instant::now();
-        let check: &dyn Fn(&[u8]) = match self.target.everywhere {
+        let check: &dyn Fn(&[u8]) = match self.target.all_threads {
             true => &|input| {
                 check(input);
-                let elsewhere = ELSEWHERE.lock().ok().and_then(|mut elsewhere| elsewhere.take());
+                let elsewhere = OTHER_THREAD_PANIC.lock().ok().and_then(|mut elsewhere| elsewhere.take());
                 assert!(elsewhere.is_none(), "another thread panicked: {}", elsewhere.unwrap_or_default());
             },
             false => check,
         };
-        let wrong = fails(input, check);
+        let wrong = failure_message(input, check);
         let took = begun.elapsed();
         if took > self.slowest {
             self.slowest = took;
-            self.keep("slowest", input);
+            self.save_input("slowest", input);
         }
         if let Some(why) = wrong {
-            self.failed(input, &why, check);
+            self.on_failure(input, &why, check);
         }
-        coverage::is_new()
+        coverage::has_new_coverage()
     }
 
-    fn failed(&mut self, input: &[u8], why: &str, check: &dyn Fn(&[u8])) {
-        // The same assertion with other names in it is the same finding.
+    fn on_failure(&mut self, input: &[u8], why: &str, check: &dyn Fn(&[u8])) {
+        // The same assertion with other numbers is the same failure.
         let kind: String = why.chars().filter(|c| !c.is_ascii_digit()).take(48).collect();
-        if self.found.contains(&kind) {
+        if self.failures.contains(&kind) {
             return;
         }
-        let least = shrunk(input, &kind, check);
+        let least = minimize(input, &kind, check);
         let shown = String::from_utf8_lossy(&least).into_owned();
         let (name, seed, number) = (self.target.name, self.seed, self.inputs);
         let told = format!(
             "{name}: input {number} of seed {seed}: {why}\n--- the input, {} bytes ---\n{shown:?}",
             least.len()
         );
-        assert!(self.long, "{told}");
-        self.keep(&format!("{:016x}", hash(&least)), &least);
+        assert!(self.is_long_run, "{told}");
+        self.save_input(&format!("{:016x}", fnv1a(&least)), &least);
         eprintln!("{told}");
-        self.found.push(kind);
+        self.failures.push(kind);
     }
 
-    fn keep(&self, what: &str, input: &[u8]) {
-        let Some(folder) = env::var_os("QUERYMEND_FUZZ_FOUND").filter(|_| self.long) else { return };
+    fn save_input(&self, what: &str, input: &[u8]) {
+        let Some(folder) = env::var_os("QUERYMEND_FUZZ_FOUND").filter(|_| self.is_long_run) else { return };
         let folder = PathBuf::from(folder).join(self.target.name);
         let written = fs::create_dir_all(&folder).and_then(|()| fs::write(folder.join(what), input));
         assert!(written.is_ok(), "{} cannot be written: {written:?}", folder.display());
     }
 
-    fn end(self, took: Duration, pool: usize) {
-        if self.long {
-            let (inputs, found, slowest) = (self.inputs, self.found.len(), self.slowest.as_millis());
-            let (reached, seconds, name) = (coverage::reached(), took.as_secs(), self.target.name);
+    fn finish(self, took: Duration, pool: usize) {
+        if self.is_long_run {
+            let (inputs, found, slowest) = (self.inputs, self.failures.len(), self.slowest.as_millis());
+            let (reached, seconds, name) = (coverage::covered_count(), took.as_secs(), self.target.name);
             eprintln!("fuzz | {name} | {inputs} | {seconds} | {reached} | {pool} | {slowest} | {found}");
-            assert!(self.found.is_empty(), "{name}: {found} findings");
+            assert!(self.failures.is_empty(), "{name}: {found} findings");
         }
     }
 }
 
 thread_local! {
-    /// This thread tries an input, whose panic is no news.
+    /// `true` while this thread runs an input, whose panic is caught.
     static QUIET: Cell<bool> = const { Cell::new(false) };
-    /// Where this thread panicked last.
+    /// Location of the last panic of this thread.
     static LAST: Cell<String> = const { Cell::new(String::new()) };
 }
 
-/// Where another thread panicked last.
-static ELSEWHERE: Mutex<Option<String>> = Mutex::new(None);
+/// Location of the last panic of another thread.
+static OTHER_THREAD_PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// What a check says against an input.
-fn fails(input: &[u8], check: &dyn Fn(&[u8])) -> Option<String> {
+/// Runs a check; returns the panic message if it fails.
+fn failure_message(input: &[u8], check: &dyn Fn(&[u8])) -> Option<String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = std::panic::take_hook();
@@ -187,7 +199,7 @@ fn fails(input: &[u8], check: &dyn Fn(&[u8])) -> Option<String> {
             if QUIET.get() {
                 LAST.set(place);
             } else {
-                if let Ok(mut elsewhere) = ELSEWHERE.lock() {
+                if let Ok(mut elsewhere) = OTHER_THREAD_PANIC.lock() {
                     *elsewhere = Some(place);
                 }
                 usual(info);
@@ -203,10 +215,10 @@ fn fails(input: &[u8], check: &dyn Fn(&[u8])) -> Option<String> {
     Some(format!("{}{words}", LAST.take()))
 }
 
-/// As short an input as still fails in the same way: pieces are left out, large ones first.
-fn shrunk(input: &[u8], kind: &str, check: &dyn Fn(&[u8])) -> Vec<u8> {
+/// Minimizes an input that fails with the same message, by removing chunks, large ones first.
+fn minimize(input: &[u8], kind: &str, check: &dyn Fn(&[u8])) -> Vec<u8> {
     let same = |input: &[u8]| {
-        let why = fails(input, check).unwrap_or_default();
+        let why = failure_message(input, check).unwrap_or_default();
         why.chars().filter(|c| !c.is_ascii_digit()).take(48).collect::<String>() == kind
     };
     let (mut least, mut tries) = (input.to_vec(), 0);
@@ -224,22 +236,22 @@ fn shrunk(input: &[u8], kind: &str, check: &dyn Fn(&[u8])) -> Vec<u8> {
     least
 }
 
-/// FNV-1a.
-fn hash(bytes: &[u8]) -> u64 {
+/// Returns the FNV-1a hash.
+fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text;
+    use crate::mutate_text;
 
     #[test]
-    fn an_input_that_fails_is_found_and_told_shortest() {
+    fn finds_and_minimizes_a_failing_input() {
         let check = |input: &[u8]| assert!(!input.windows(2).any(|two| two == b"QX"), "there is a QX");
-        let target = || Fuzz::new("no such folder", "").seeds(["SELECT Q FROM X", "SELECT X"]).inputs(20_000);
+        let target = || FuzzTarget::new("no such folder", "").seeds(["SELECT Q FROM X", "SELECT X"]).inputs(20_000);
         let told = || {
-            let run = || target().run(&mut |random, pool| text(random, pool, &["Q", "X"]), &check);
+            let run = || target().run(&mut |random, pool| mutate_text(random, pool, &["Q", "X"]), &check);
             let panic = catch_unwind(run).err();
             panic.and_then(|panic| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
         };
@@ -247,6 +259,6 @@ mod tests {
         assert!(first.ends_with("--- the input, 2 bytes ---\n\"QX\""), "{first}");
         assert!(first.contains("there is a QX"), "{first}");
         assert_eq!(told(), first, "the same inputs come each time");
-        target().run(&mut |random, pool| text(random, pool, &[]), &|_| ());
+        target().run(&mut |random, pool| mutate_text(random, pool, &[]), &|_| ());
     }
 }

@@ -1,7 +1,7 @@
-//! Helpers for the tests of all crates: fuzz targets, a counting allocator, timeouts that scale with the machine, sizes of suites, and
-//! threads that are watched for deadlocks.
+//! Test helpers for all crates: fuzz targets, a counting allocator, timeouts that scale with the
+//! machine, suite sizes, and deadlock detection.
 
-// What is wrong with an input is said as a test says it.
+// Failing inputs are reported as tests report failures.
 #![allow(clippy::panic, clippy::print_stderr)]
 
 mod alloc;
@@ -14,10 +14,10 @@ mod suite;
 mod timing;
 pub mod watchdog;
 
-pub use alloc::{Counted, peak, peak_everywhere};
-pub use fuzz::{Fuzz, Make};
-pub use mutate::{bytes, text};
+pub use alloc::{CountingAllocator, peak_memory, peak_memory_all_threads};
+pub use fuzz::{FuzzTarget, InputGenerator};
+pub use mutate::{mutate_bytes, mutate_text};
 pub use random::Random;
-pub use server_lock::{ServerLock, exclusive};
-pub use suite::is_full;
+pub use server_lock::{ServerLock, lock_server};
+pub use suite::is_full_suite;
 pub use timing::{hang_timeout, scaled, slowdown, wait_until};

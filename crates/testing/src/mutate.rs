@@ -1,18 +1,18 @@
-//! Damaged inputs: texts by words, files by bytes.
+//! Mutations of inputs: text by tokens, files by bytes.
 
 use crate::random::Random;
 
-/// Letters that code is often wrong about: quotes, ends of lines, letters of several bytes, letters that change their length with
-/// their case, letters that are not seen.
-const ODD: &[&str] = &[
+/// Characters that code often mishandles: quotes, line breaks, multi-byte characters, characters
+/// that change their length with their case, invisible characters.
+const TRICKY_CHARACTERS: &[&str] = &[
     "'", "\"", "`", "''", "\\", "\\'", ";", "--", "/*", "*/", "/*!", "#", "$$", "$a$", "(", ")", "[", "]", "{", "}",
     ",", ".", "..", ":", "::", "?", "%", "_", "*", "=", "<>", "||", "\n", "\r\n", "\r", "\t", "\u{b}", "\u{c}", "\0",
     "\u{a0}", "\u{2028}", "\u{200b}", "\u{202e}", "\u{feff}", "é", "ß", "ẞ", "İ", "ı", "ﬁ", "K", "e\u{301}", "ǰ", "名",
     "🦀", "𝕊", "’", "“", "”", "；", "＇",
 ];
 
-/// Numbers at the edges.
-const NUMBERS: &[&str] = &[
+/// Numeric edge cases.
+const EDGE_NUMBERS: &[&str] = &[
     "0",
     "-1",
     "1e999",
@@ -31,23 +31,24 @@ const NUMBERS: &[&str] = &[
     "1..2",
 ];
 
-/// The longest text that is made; what is long is tried elsewhere (`sql/tests/integration/hostile.rs`).
-const LONGEST: usize = 4_000;
+/// Maximum length of a generated text; long inputs are tested elsewhere
+/// (`sql/tests/integration/robustness.rs`).
+const MAX_TEXT_BYTES: usize = 4_000;
 
-/// A text out of others, damaged in one to five places. `words` are put in.
-pub fn text(random: &mut Random, pool: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
+/// Creates a text from the pool with one to five mutations, some of which insert one of `tokens`.
+pub fn mutate_text(random: &mut Random, pool: &[Vec<u8>], tokens: &[&str]) -> Vec<u8> {
     let other = |random: &mut Random| {
         let one = random.pick(pool).map(Vec::as_slice).unwrap_or_default();
-        pieces(&String::from_utf8_lossy(one))
+        split_tokens(&String::from_utf8_lossy(one))
     };
     let mut text = other(random);
     for _ in 0..=random.below(5) {
-        let (from, to) = range(random, text.len(), 8);
+        let (from, to) = random_range(random, text.len(), 8);
         let far = random.below(text.len() + 1);
         match random.below(16) {
-            0 | 1 => insert(&mut text, from, random.pick(words).copied().unwrap_or_default()),
+            0 | 1 => insert_token(&mut text, from, random.pick(tokens).copied().unwrap_or_default()),
             2 | 3 => {
-                if let (Some(piece), Some(word)) = (text.get_mut(from), random.pick(words)) {
+                if let (Some(piece), Some(word)) = (text.get_mut(from), random.pick(tokens)) {
                     *piece = (*word).to_owned();
                 }
             }
@@ -56,28 +57,28 @@ pub fn text(random: &mut Random, pool: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
                 let again: Vec<String> = text[from..to].to_vec();
                 text.splice(far..far, again);
             }
-            // The beginning of one and the end of another.
+            // Cross over: the start of one text and the end of another.
             7 | 8 => {
                 let rest = other(random);
                 let at = random.below(rest.len());
                 text.truncate(from);
                 text.extend_from_slice(&rest[at..]);
             }
-            // A piece of another.
+            // Splice in a slice of another text.
             9 => {
                 let rest = other(random);
-                let (start, end) = range(random, rest.len(), 30);
+                let (start, end) = random_range(random, rest.len(), 30);
                 text.splice(from..to, rest[start..end].iter().cloned());
             }
             10 if from < text.len() && far < text.len() => text.swap(from, far),
-            11 | 12 => insert(&mut text, from, random.pick(ODD).copied().unwrap_or_default()),
+            11 | 12 => insert_token(&mut text, from, random.pick(TRICKY_CHARACTERS).copied().unwrap_or_default()),
             13 => {
                 if let Some(piece) = text.get_mut(from) {
-                    *piece = letters(random, piece);
+                    *piece = mutate_word(random, piece);
                 }
             }
-            14 => insert(&mut text, from, random.pick(NUMBERS).copied().unwrap_or_default()),
-            // Something around it.
+            14 => insert_token(&mut text, from, random.pick(EDGE_NUMBERS).copied().unwrap_or_default()),
+            // Wrap a range in delimiters.
             _ => {
                 let around = [
                     ("(", ")"),
@@ -88,18 +89,18 @@ pub fn text(random: &mut Random, pool: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
                     ("/* ", " */"),
                 ];
                 let (open, close) = random.pick(&around).copied().unwrap_or_default();
-                insert(&mut text, to, close);
-                insert(&mut text, from, open);
+                insert_token(&mut text, to, close);
+                insert_token(&mut text, from, open);
             }
         }
     }
     let mut made = text.concat();
-    made.truncate(made.floor_char_boundary(LONGEST));
+    made.truncate(made.floor_char_boundary(MAX_TEXT_BYTES));
     made.into_bytes()
 }
 
-/// Bytes out of others, damaged in one to four places.
-pub fn bytes(random: &mut Random, pool: &[Vec<u8>]) -> Vec<u8> {
+/// Creates bytes from the pool with one to four mutations.
+pub fn mutate_bytes(random: &mut Random, pool: &[Vec<u8>]) -> Vec<u8> {
     let mut made = random.pick(pool).cloned().unwrap_or_default();
     for _ in 0..=random.below(4) {
         let at = random.below(made.len() + 1);
@@ -107,10 +108,10 @@ pub fn bytes(random: &mut Random, pool: &[Vec<u8>]) -> Vec<u8> {
             0 => made.truncate(at),
             1 | 2 => made.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << (at % 8)),
             3 => {
-                let value = random.number() as u8;
+                let value = random.next_u64() as u8;
                 made.iter_mut().skip(at).take(1).for_each(|byte| *byte = value);
             }
-            // A length or a count at the edges, in each width and order.
+            // Length or count at an edge value, in each width and byte order.
             4..=6 => {
                 let edges = [
                     0,
@@ -136,17 +137,17 @@ pub fn bytes(random: &mut Random, pool: &[Vec<u8>]) -> Vec<u8> {
                 }
             }
             7 => {
-                let (from, to) = range(random, made.len(), 64);
+                let (from, to) = random_range(random, made.len(), 64);
                 drop(made.drain(from..to));
             }
             8 => {
-                let (from, to) = range(random, made.len(), 64);
+                let (from, to) = random_range(random, made.len(), 64);
                 let again = made[from..to].to_vec();
                 made.splice(at..at, again);
             }
             _ => {
                 let other = random.pick(pool).cloned().unwrap_or_default();
-                let (from, to) = range(random, other.len(), 200);
+                let (from, to) = random_range(random, other.len(), 200);
                 made.splice(at..at, other[from..to].iter().copied());
             }
         }
@@ -154,19 +155,19 @@ pub fn bytes(random: &mut Random, pool: &[Vec<u8>]) -> Vec<u8> {
     made
 }
 
-/// Two places, the first not behind the second, seldom far from each other.
-fn range(random: &mut Random, length: usize, usual: usize) -> (usize, usize) {
+/// Returns a random range, rarely longer than `usual`.
+fn random_range(random: &mut Random, length: usize, usual: usize) -> (usize, usize) {
     let from = random.below(length + 1);
     let most = if random.below(8) == 0 { length } else { usual };
     (from, (from + random.below(most + 1)).min(length))
 }
 
-fn insert(text: &mut Vec<String>, at: usize, piece: &str) {
+fn insert_token(text: &mut Vec<String>, at: usize, piece: &str) {
     text.insert(at.min(text.len()), piece.to_owned());
 }
 
-/// Words, white space, and each other sign by itself.
-fn pieces(text: &str) -> Vec<String> {
+/// Splits text into words, runs of spaces, and single other characters.
+fn split_tokens(text: &str) -> Vec<String> {
     let kind = |c: char| match c {
         c if c.is_alphanumeric() || c == '_' => 0,
         ' ' => 1,
@@ -185,8 +186,8 @@ fn pieces(text: &str) -> Vec<String> {
     out
 }
 
-/// A word with one letter left out, doubled, odd, or in the other case.
-fn letters(random: &mut Random, word: &str) -> String {
+/// Mutates a word: removes, doubles or inserts a character, or changes its case.
+fn mutate_word(random: &mut Random, word: &str) -> String {
     let mut letters: Vec<char> = word.chars().collect();
     let at = random.below(letters.len());
     match random.below(5) {
@@ -195,7 +196,7 @@ fn letters(random: &mut Random, word: &str) -> String {
         2 => return word.to_uppercase(),
         3 => return word.to_lowercase(),
         _ => {
-            let odd = random.pick(ODD).copied().unwrap_or_default();
+            let odd = random.pick(TRICKY_CHARACTERS).copied().unwrap_or_default();
             letters.splice(at..at, odd.chars());
         }
     }

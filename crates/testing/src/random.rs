@@ -1,29 +1,29 @@
-//! Numbers that look like chance and are the same each time.
+//! Deterministic pseudo-random numbers.
 
-/// A generator (xorshift64*).
+/// Pseudo-random number generator (xorshift64*).
 pub struct Random(u64);
 
 impl Random {
-    /// Begins; each seed gives other numbers.
+    /// Creates a generator; the same seed gives the same numbers.
     pub fn new(seed: u64) -> Self {
-        // It stays at 0 for ever if it begins there.
+        // A zero state would stay zero forever.
         Self(seed | 1)
     }
 
-    /// The next number.
-    pub fn number(&mut self) -> u64 {
+    /// Returns the next number.
+    pub fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below another; 0 below 0.
-    pub fn below(&mut self, most: usize) -> usize {
-        ((self.number() >> 33) as usize).checked_rem(most).unwrap_or(0)
+    /// Returns a number below `end`, or 0 if `end` is 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        ((self.next_u64() >> 33) as usize).checked_rem(end).unwrap_or(0)
     }
 
-    /// One of several.
+    /// Returns a random element, or `None` if the slice is empty.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         let at = self.below(of.len());
         of.get(at)

@@ -1,19 +1,21 @@
-//! One test at a time on a server, also where several test programs run side by side.
+//! Exclusive access to a test server, also across concurrent test processes.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 
-/// Held as long as a test has a server to itself.
+/// Guard for exclusive access to a server.
 pub struct ServerLock {
     _file: File,
 }
 
-/// Waits until no other test holds the server called `name` (`postgres` for `QUERYMEND_TEST_POSTGRES`), then holds it.
+/// Waits for exclusive access to the server called `name` (`postgres` for
+/// `QUERYMEND_TEST_POSTGRES`).
 ///
-/// A test needs it that creates or drops roles, databases or schemas, compares the whole server with what it was before, or counts or
-/// ends the sessions of a user whom other tests log in as. A test that only reads what is there does not.
-pub fn exclusive(name: &str) -> ServerLock {
-    // Each checkout has servers of its own.
+/// Required for a test that creates or drops roles, databases or schemas, compares the state of the
+/// whole server before and after, or counts or ends the sessions of a user that other tests log in
+/// as. Not required for a test that only reads existing data.
+pub fn lock_server(name: &str) -> ServerLock {
+    // Each checkout has its own servers.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/server-locks");
     assert!(fs::create_dir_all(&folder).is_ok(), "{} cannot be made", folder.display());
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(name));

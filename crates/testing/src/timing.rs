@@ -1,15 +1,17 @@
-//! Timeouts of tests, scaled by how slow the machine is: a test tells a hang from an answer, never a slow machine from a fast one.
+//! Test timeouts, scaled by the speed of the machine: a timeout detects a hang, never a slow
+//! machine.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-/// Time that [`work`] takes in a debug build on a quiet machine with two cores.
-const REFERENCE: Duration = Duration::from_millis(40);
+/// Time that [`calibration_work`] takes in a debug build on an idle machine with two cores.
+const REFERENCE_TIME: Duration = Duration::from_millis(40);
 /// Maximum slowdown; with a larger one a hang would outlast the timeout of its job in `./test`.
 const MAX_SLOWDOWN: f64 = 20.0;
-/// Longest time that an operation takes on the reference machine, however many tests run beside it.
+/// Longest time that an operation takes on the reference machine, however many tests run
+/// concurrently.
 const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Scales a timeout by [`slowdown`].
@@ -18,18 +20,19 @@ pub fn scaled(timeout: Duration) -> Duration {
     timeout.mul_f64(slowdown())
 }
 
-/// Returns how long a test waits for something that must happen before it calls it a hang.
+/// Returns the time that a test waits for something that must happen before it reports a hang.
 ///
-/// It is no requirement on speed: use it wherever the alternative to success is that nothing happens at all.
+/// This is not a performance requirement: use it wherever the only alternative to success is that
+/// nothing happens.
 #[must_use]
 pub fn hang_timeout() -> Duration {
     scaled(HANG_TIMEOUT)
 }
 
-/// Returns how many times slower this machine is than the reference, at least 1.
+/// Returns the slowdown of this machine relative to the reference, at least 1.
 ///
-/// `./test` measures it before it starts anything and exports `QUERYMEND_TEST_SLOWDOWN`; each process measures it once more, since
-/// load may have come since then, and the larger one counts.
+/// `./test` measures it before it starts anything and exports `QUERYMEND_TEST_SLOWDOWN`; each
+/// process measures again, since the load may have changed, and uses the larger value.
 #[must_use]
 pub fn slowdown() -> f64 {
     static SLOWDOWN: OnceLock<f64> = OnceLock::new();
@@ -48,22 +51,23 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Measures the slowdown: the same work on two threads against the reference, the median of three, so that one pause is no load.
+/// Measures the slowdown: the time of the same work on two threads relative to the reference. The
+/// median of three, so that one pause does not count as load.
 fn calibrate() -> f64 {
     let mut measured = [(); 3].map(|()| {
         let begun = Instant::now();
         thread::scope(|scope| {
             for _ in 0..2 {
-                scope.spawn(work);
+                scope.spawn(calibration_work);
             }
         });
         begun.elapsed()
     });
     measured.sort();
-    measured[1].as_secs_f64() / REFERENCE.as_secs_f64()
+    measured[1].as_secs_f64() / REFERENCE_TIME.as_secs_f64()
 }
 
-fn work() {
+fn calibration_work() {
     let mut state = 1_u64;
     for _ in 0..2_000_000_u32 {
         state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
@@ -81,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_holds_ends_the_wait() {
+    fn wait_ends_once_the_condition_holds() {
         let mut asked = 0;
         wait_until("it was asked three times", || {
             asked += 1;

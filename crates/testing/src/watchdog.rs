@@ -1,4 +1,4 @@
-//! Runs work on many threads at once, and fails where they deadlock instead of waiting for ever.
+//! Runs work on many threads concurrently, and fails on a deadlock instead of waiting forever.
 
 use std::panic::resume_unwind;
 use std::sync::Barrier;
@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use crate::timing::scaled;
 
-/// Number of threads that [`together`] starts.
+/// Number of threads that [`run_concurrently`] starts.
 pub const THREADS: usize = 64;
 
-/// Ten times as long as any test of threads takes on the reference machine, even where the disk is slow.
+/// Ten times as long as any multi-threaded test takes on the reference machine, even with a slow
+/// disk.
 const DEADLOCK_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Does the work on a thread of its own, and panics where it does not come to an end.
-pub fn watched<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Runs `work` on its own thread, and panics if it does not finish in time.
+pub fn run_watched<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = channel();
     let worker = thread::spawn(move || {
         let out = work();
@@ -29,8 +30,8 @@ pub fn watched<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 
     worker.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Does the same in all threads, which begin together, and returns what came of it in each.
-pub fn together<T: Send>(work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+/// Runs `work` on all threads, which start together, and returns their results.
+pub fn run_concurrently<T: Send>(work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = Barrier::new(THREADS);
     thread::scope(|scope| {
         let begin = |thread| {

@@ -1,5 +1,5 @@
-//! How long opendbpylot takes to hold a query against a schema, and how many it finds fault with: the queries and schemas that
-//! `crates/sql/benches/review.rs` is given, the best of seven runs of each.
+//! Measures how long opendbpylot takes to check a query against a schema, and how many queries it flags: on the queries and
+//! schemas of `crates/sql/benches/review.rs`, the best of seven runs each.
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use opendbpylot::schema::{SchemaIndex, is_read_only_ast};
 use serde_json::{Value, json};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let file = std::env::args().nth(1).ok_or("the file of queries")?;
+    let file = std::env::args().nth(1).ok_or("usage: FILE with queries")?;
     let sets: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(file)?)?;
     for set in &sets {
         let list = |name: &str| set[name].as_array().cloned().unwrap_or_default();
@@ -18,12 +18,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for query in list("queries") {
             let (Some(schema), Some(sql)) = (query[0].as_u64(), query[1].as_str()) else { continue };
             let schema = &schemas[schema as usize];
-            // What it does with a draft before it runs it: names against the schema, and whether it only reads.
-            let look = |sql: &str| (schema.validate(sql, "sqlite"), is_read_only_ast(sql));
-            flagged += usize::from(!look(sql).0.is_empty());
+            // Its checks before execution: names against the schema, and whether the query is read-only.
+            let check = |sql: &str| (schema.validate(sql, "sqlite"), is_read_only_ast(sql));
+            flagged += usize::from(!check(sql).0.is_empty());
             let once = |_| {
                 let start = Instant::now();
-                black_box(look(black_box(sql)));
+                black_box(check(black_box(sql)));
                 start.elapsed()
             };
             times.extend((0..7).map(once).min());

@@ -1,49 +1,53 @@
-import { boundMemory, isolate } from "./isolate";
+import { limitMemory, removeGlobals } from "./sandbox";
 import { limits } from "./limits";
-import type { Order, Word } from "./messages";
+import type { AnalysisRequest, WorkerMessage } from "./messages";
 import { python } from "./python";
 
-/** As much of Pyodide as is used here; its files are the server's, not part of the page. */
+/**
+ * The part of Pyodide's API used here. Its files are served by the server and are not part of the
+ * bundle.
+ */
 interface Pyodide {
   loadPackage(names: string[], options: { messageCallback: () => void; checkIntegrity: boolean }): Promise<unknown>;
-  runPython(code: string): (names: unknown, replies: unknown, code: string, tell: (word: string) => void) => string;
+  runPython(code: string): (names: unknown, replies: unknown, code: string, post: (message: string) => void) => string;
   toPy(value: unknown): unknown;
 }
 interface Loader {
   loadPyodide(options: { indexURL: string; jsglobals: object; stdout: () => void; stderr: () => void }): Promise<Pyodide>;
 }
 
-const say = postMessage.bind(globalThis) as (word: unknown) => void;
-const tell = (word: Word) => say(word);
+const postRaw = postMessage.bind(globalThis) as (message: unknown) => void;
+const post = (message: WorkerMessage) => postRaw(message);
 
-onmessage = (message: MessageEvent<Order>) => {
-  // One order, and no other: what one analysis did to this world must not meet the rows of the next.
+onmessage = (message: MessageEvent<AnalysisRequest>) => {
+  // Handle a single request per worker, so that one analysis cannot tamper with the rows of the
+  // next.
   onmessage = null;
-  void work(message.data);
+  void runAnalysis(message.data);
 };
 
-async function work({ tables, code }: Order): Promise<void> {
+async function runAnalysis({ tables, code }: AnalysisRequest): Promise<void> {
   try {
-    tell({ kind: "stage", stage: "loading" });
-    boundMemory(limits.memory);
-    const pyodide = await start();
-    tell({ kind: "stage", stage: "reading" });
-    const analyse = pyodide.runPython(python);
+    post({ kind: "stage", stage: "loading" });
+    limitMemory(limits.memoryBytes);
+    const pyodide = await loadPython();
+    post({ kind: "stage", stage: "reading" });
+    const analyze = pyodide.runPython(python);
     const names = pyodide.toPy(tables.map((table) => table.name));
     const decoder = new TextDecoder();
     const replies = pyodide.toPy(tables.map((table) => decoder.decode(table.reply)));
-    isolate(globalThis);
-    say(JSON.parse(analyse(names, replies, code, (word) => say(JSON.parse(word)))));
+    removeGlobals(globalThis);
+    postRaw(JSON.parse(analyze(names, replies, code, (message) => postRaw(JSON.parse(message)))));
   } catch (error) {
-    tell({ kind: "failed", why: error instanceof Error ? error.message : String(error), printed: "" });
+    post({ kind: "failed", reason: error instanceof Error ? error.message : String(error), output: "" });
   }
 }
 
-async function start(): Promise<Pyodide> {
-  const address = "/pyodide/pyodide.mjs";
-  const { loadPyodide } = (await import(/* @vite-ignore */ address)) as Loader;
-  const quiet = () => undefined;
-  // Python sees these names of JavaScript instead of the whole world: what its own event loop needs, and no more.
+async function loadPython(): Promise<Pyodide> {
+  const url = "/pyodide/pyodide.mjs";
+  const { loadPyodide } = (await import(/* @vite-ignore */ url)) as Loader;
+  const ignore = () => undefined;
+  // Python sees only these JavaScript globals: what its event loop needs, and no more.
   const jsglobals = Object.assign(Object.create(null) as object, {
     setTimeout: setTimeout.bind(globalThis),
     clearTimeout: clearTimeout.bind(globalThis),
@@ -55,7 +59,7 @@ async function start(): Promise<Pyodide> {
     Set,
     Uint8Array,
   });
-  const pyodide = await loadPyodide({ indexURL: "/pyodide/", jsglobals, stdout: quiet, stderr: quiet });
-  await pyodide.loadPackage(["pandas"], { messageCallback: quiet, checkIntegrity: true });
+  const pyodide = await loadPyodide({ indexURL: "/pyodide/", jsglobals, stdout: ignore, stderr: ignore });
+  await pyodide.loadPackage(["pandas"], { messageCallback: ignore, checkIntegrity: true });
   return pyodide;
 }

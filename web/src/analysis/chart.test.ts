@@ -8,6 +8,6 @@ test.each([
   [[["toys", "a"], ["books", "b"]], ["category", "name"], undefined],
   [[["text"]], ["result"], undefined],
   [[], ["category", "count"], undefined],
-])("%j is drawn as it should be", (rows, columns, kind) => {
+])("chooses the chart for %j", (rows, columns, kind) => {
   expect(chartFor({ columns, rows, truncated: false })?.kind).toBe(kind);
 });

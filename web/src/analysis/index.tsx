@@ -1,74 +1,74 @@
 import { useMemo } from "preact/hooks";
-import type { Analysis as Plan } from "../api";
+import type { Program as Plan } from "../api";
 import { ResultView } from "../result";
 import { strings } from "../strings";
 import "./analysis.css";
 import { chartFor } from "./chart";
 import { limits } from "./limits";
-import { analyse, type Run } from "./run";
+import { startAnalysis, type AnalysisState } from "./run";
 
-const words = strings.analysis;
+const labels = strings.analysis;
 
-/** The answer that is computed here, in the browser, after the attempts are spent. */
+/** Answer computed in the browser after the attempts of the server have failed. */
 export function Analysis({ plan, database, question }: { plan: Plan; database: string; question: string }) {
-  const running = useMemo(() => analyse(plan, database), [plan, database]);
-  const run = running.run.value;
-  const over = run.step === "done" || run.step === "failed" || run.step === "stopped";
-  const missing = run.arrived.filter((table) => table.truncated).map((table) => table.name);
+  const handle = useMemo(() => startAnalysis(plan, database), [plan, database]);
+  const state = handle.state.value;
+  const isFinished = state.step === "done" || state.step === "failed" || state.step === "stopped";
+  const missing = state.loaded.filter((table) => table.truncated).map((table) => table.name);
   return (
-    <section class="analysis stack" aria-label={words.title}>
+    <section class="analysis stack" aria-label={labels.title}>
       <header class="row">
-        <h2>{words.title}</h2>
-        <span class="tag warn">{words.lessSure}</span>
-        {!over && (
-          <button type="button" class="analysis-stop" onClick={running.stop}>
-            {words.stop}
+        <h2>{labels.title}</h2>
+        <span class="tag warn">{labels.lowerConfidence}</span>
+        {!isFinished && (
+          <button type="button" class="analysis-stop" onClick={handle.stop}>
+            {labels.stop}
           </button>
         )}
       </header>
-      <p class="small quiet">{words.about}</p>
-      <p role="status" class={run.step === "failed" ? "notice bad" : run.step === "done" ? "unseen" : "notice"}>
-        {!over && <span class="analysis-busy" aria-hidden="true" />}
-        {words.steps[run.step]}
-        {run.step === "failed" && `: ${run.why}`}
+      <p class="small quiet">{labels.about}</p>
+      <p role="status" class={state.step === "failed" ? "notice bad" : state.step === "done" ? "visually-hidden" : "notice"}>
+        {!isFinished && <span class="analysis-busy" aria-hidden="true" />}
+        {labels.steps[state.step]}
+        {state.step === "failed" && `: ${state.reason}`}
       </p>
-      {run.rows && missing.length > 0 && <p class="notice warn">{words.missing(missing.join(", "))}</p>}
-      {run.rows && <ResultView rows={run.rows} chart={chartFor(run.rows)} />}
-      {run.printed && (
+      {state.rows && missing.length > 0 && <p class="notice warn">{labels.missing(missing.join(", "))}</p>}
+      {state.rows && <ResultView rows={state.rows} chart={chartFor(state.rows)} />}
+      {state.output && (
         <details class="fold">
-          <summary>{words.printed}</summary>
-          <pre class="analysis-code">{run.printed}</pre>
+          <summary>{labels.output}</summary>
+          <pre class="analysis-code">{state.output}</pre>
         </details>
       )}
-      <details class="fold" open={run.step === "failed"}>
-        <summary>{words.how}</summary>
+      <details class="fold" open={state.step === "failed"}>
+        <summary>{labels.how}</summary>
         <div class="stack">
-          <p class="small quiet">{words.forQuestion(question)}</p>
-          <h3>{words.rows}</h3>
+          <p class="small quiet">{labels.forQuestion(question)}</p>
+          <h3>{labels.rows}</h3>
           <ul class="analysis-tables">
             {plan.tables.map((table, index) => (
               <li key={table.name} class="stack">
                 <span class="row">
                   <code>{table.name}</code>
-                  <span class="small quiet">{progress(run, table.name, index)}</span>
+                  <span class="small quiet">{progress(state, table.name, index)}</span>
                 </span>
                 <pre class="analysis-code">{table.sql}</pre>
               </li>
             ))}
           </ul>
-          <h3>{words.code}</h3>
-          <pre class="analysis-code" tabIndex={0} aria-label={words.code}>
+          <h3>{labels.code}</h3>
+          <pre class="analysis-code" tabIndex={0} aria-label={labels.code}>
             {plan.code}
           </pre>
-          <p class="small quiet">{words.bounds(limits.runMs / 1000, limits.memory / 1_048_576, limits.rows)}</p>
+          <p class="small quiet">{labels.limits(limits.runMs / 1000, limits.memoryBytes / 1_048_576, limits.rowsPerTable)}</p>
         </div>
       </details>
     </section>
   );
 }
 
-function progress(run: Run, name: string, index: number): string {
-  const arrived = run.arrived.find((table) => table.name === name);
-  if (arrived) return arrived.truncated ? words.cut(arrived.rows) : words.count(arrived.rows);
-  return run.fetched > index ? words.here : words.notYet;
+function progress(state: AnalysisState, name: string, index: number): string {
+  const arrived = state.loaded.find((table) => table.name === name);
+  if (arrived) return arrived.truncated ? labels.truncated(arrived.rows) : labels.count(arrived.rows);
+  return state.fetchedTables > index ? labels.fetched : labels.notFetched;
 }

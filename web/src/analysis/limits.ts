@@ -1,21 +1,24 @@
-/** What an analysis in the browser may take. The code comes from a model: whatever it does ends here. */
+/**
+ * Resource limits of an analysis in the browser. They must hold for any code, because a model wrote
+ * it.
+ */
 export const limits = {
-  /** Rows of one table. */
-  rows: 100_000,
-  /** What all tables may weigh together, as the server sends them. */
-  bytes: 64 * 1024 * 1024,
-  /** Memory of Python with everything in it. */
-  memory: 768 * 1024 * 1024,
-  /** The code itself. */
+  /** Maximum number of rows per table. */
+  rowsPerTable: 100_000,
+  /** Maximum size of all tables together, in bytes as sent by the server. */
+  totalBytes: 64 * 1024 * 1024,
+  /** Maximum memory of the Python runtime, in bytes. */
+  memoryBytes: 768 * 1024 * 1024,
+  /** Timeout for the code, in milliseconds. */
   runMs: 30_000,
-  /** Fetching and starting Python, which can take long on a slow line. */
+  /** Timeout for downloading and starting Python, in milliseconds. */
   loadMs: 180_000,
-  /** Rows of the result that are shown. */
+  /** Maximum number of rows in the result. */
   resultRows: 10_000,
-  /** Columns of the result. */
+  /** Maximum number of columns in the result. */
   resultColumns: 1_000,
-  /** Letters of one cell of it. */
-  cell: 10_000,
-  /** Signs that the code may print. */
-  printed: 20_000,
+  /** Maximum length of a cell of the result, in characters. */
+  cellLength: 10_000,
+  /** Maximum length of captured output, in characters. */
+  outputLength: 20_000,
 } as const;

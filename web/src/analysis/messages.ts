@@ -1,64 +1,64 @@
 import type { Rows } from "../api";
 import { limits } from "./limits";
 
-/** A table on its way to Python: the server's reply as it came, which nobody but Python reads. */
-export interface Sent {
+/** A table to be sent to the worker: the server's response body, parsed only by Python. */
+export interface TablePayload {
   name: string;
   reply: ArrayBuffer;
 }
 
-export interface Order {
-  tables: Sent[];
+export interface AnalysisRequest {
+  tables: TablePayload[];
   code: string;
 }
 
-/** How many rows of a table arrived. */
-export interface Arrived {
+/** Number of rows that Python loaded for a table. */
+export interface LoadedTable {
   name: string;
   rows: number;
   truncated: boolean;
 }
 
-/** What the worker tells while it works. The last one is `done` or `failed`. */
-export type Word =
+/** Progress messages of the worker. The last one is `done` or `failed`. */
+export type WorkerMessage =
   | { kind: "stage"; stage: "loading" | "reading" | "running" }
-  | { kind: "arrived"; tables: Arrived[] }
-  | { kind: "done"; rows: Rows; printed: string }
-  | { kind: "failed"; why: string; printed: string };
+  | { kind: "loaded"; tables: LoadedTable[] }
+  | { kind: "done"; rows: Rows; output: string }
+  | { kind: "failed"; reason: string; output: string };
 
 /**
- * Reads a word of the worker. Code that a model wrote runs there and could say anything, so that only what has the right shape is
- * taken; the rest is as if it had not been said.
+ * Validates a message of the worker. Model-written code runs there and may post anything, so only
+ * messages of the expected shape are accepted; all others are ignored.
  */
-export function readWord(said: unknown): Word | null {
-  if (!isObject(said)) return null;
-  switch (said["kind"]) {
+export function parseWorkerMessage(message: unknown): WorkerMessage | null {
+  if (!isObject(message)) return null;
+  switch (message["kind"]) {
     case "stage": {
-      const stage = said["stage"];
+      const stage = message["stage"];
       return stage === "loading" || stage === "reading" || stage === "running" ? { kind: "stage", stage } : null;
     }
-    case "arrived": {
-      const tables = said["tables"];
-      return Array.isArray(tables) && tables.every(isArrived) ? { kind: "arrived", tables } : null;
+    case "loaded": {
+      const tables = message["tables"];
+      return Array.isArray(tables) && tables.every(isLoadedTable) ? { kind: "loaded", tables } : null;
     }
     case "done": {
-      const rows = readRows(said["rows"]);
-      return rows && { kind: "done", rows, printed: text(said["printed"]) };
+      const rows = parseRows(message["rows"]);
+      return rows && { kind: "done", rows, output: boundedText(message["output"]) };
     }
     case "failed":
-      return { kind: "failed", why: text(said["why"]), printed: text(said["printed"]) };
+      return { kind: "failed", reason: boundedText(message["reason"]), output: boundedText(message["output"]) };
     default:
       return null;
   }
 }
 
-/** A table with as many cells in each row as it has columns, and nothing but plain values in them. */
-export function readRows(value: unknown): Rows | null {
+/** Validates rows: each has one cell per column, and every cell is a scalar. */
+export function parseRows(value: unknown): Rows | null {
   if (!isObject(value)) return null;
   const { columns, rows, truncated } = value;
   if (!Array.isArray(columns) || !columns.every((name) => typeof name === "string")) return null;
   if (!Array.isArray(rows) || typeof truncated !== "boolean") return null;
-  // The bounds are kept where the code cannot change them, and gaps in a list are cells like any other.
+  // Limits are enforced outside the worker, and holes in arrays are checked like cells.
   if (rows.length > limits.resultRows || columns.length > limits.resultColumns) return null;
   for (let i = 0; i < rows.length; i++) {
     const row: unknown = rows[i];
@@ -69,10 +69,10 @@ export function readRows(value: unknown): Rows | null {
 }
 
 function isCell(value: unknown): boolean {
-  return value === null || (typeof value === "string" && value.length <= limits.cell) || typeof value === "boolean" || typeof value === "number";
+  return value === null || (typeof value === "string" && value.length <= limits.cellLength) || typeof value === "boolean" || typeof value === "number";
 }
 
-function isArrived(value: unknown): value is Arrived {
+function isLoadedTable(value: unknown): value is LoadedTable {
   return isObject(value) && typeof value["name"] === "string" && typeof value["rows"] === "number" && typeof value["truncated"] === "boolean";
 }
 
@@ -80,6 +80,6 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function text(value: unknown): string {
-  return typeof value === "string" ? value.slice(0, limits.printed) : "";
+function boundedText(value: unknown): string {
+  return typeof value === "string" ? value.slice(0, limits.outputLength) : "";
 }

@@ -1,47 +1,48 @@
 import { limits } from "./limits";
 
 /**
- * What Python does around the code of a model: it turns the server's replies into tables, runs the code, and turns `result` into
- * plain values. It ends with the function that does all of it, and from then on the ways out to JavaScript are closed.
+ * Python harness around the model's code: loads the server's responses as data frames, runs the
+ * code, and converts `result` to plain values. The script evaluates to the entry function and
+ * blocks access to JavaScript before it returns.
  */
 export const python = `
 import datetime, io, json, math, sys, traceback
 import numpy as np
 import pandas as pd
 
-MOST_ROWS = ${limits.resultRows}
-MOST_PRINTED = ${limits.printed}
-LARGEST_EXACT = 2**53 - 1
+MAX_ROWS = ${limits.resultRows}
+MAX_OUTPUT = ${limits.outputLength}
+MAX_SAFE_INTEGER = 2**53 - 1
 
 
-class Printed(io.TextIOBase):
-    """What the code prints, as far as anyone would read it."""
+class CapturedOutput(io.TextIOBase):
+    """Captures what the code prints, up to MAX_OUTPUT characters."""
 
     def __init__(self):
-        self.parts, self.left = [], MOST_PRINTED
+        self.parts, self.remaining = [], MAX_OUTPUT
 
     def write(self, text):
-        self.parts.append(text[: self.left])
-        self.left -= len(self.parts[-1])
+        self.parts.append(text[: self.remaining])
+        self.remaining -= len(self.parts[-1])
         return len(text)
 
     def text(self):
         return "".join(self.parts)
 
 
-def table(reply):
+def load_table(reply):
     rows = json.loads(reply)["rows"]
     return pd.DataFrame(rows["rows"], columns=rows["columns"]), bool(rows["truncated"])
 
 
-def cell(value):
-    """A value as JSON can carry it. JavaScript loses digits of large whole numbers, so that those go as text."""
+def to_cell(value):
+    """Converts a value to a JSON scalar. Integers beyond JavaScript's safe range become strings."""
     if value is None or value is pd.NaT or value is pd.NA:
         return None
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     if isinstance(value, (int, np.integer)):
-        return int(value) if abs(int(value)) <= LARGEST_EXACT else str(int(value))
+        return int(value) if abs(int(value)) <= MAX_SAFE_INTEGER else str(int(value))
     if isinstance(value, (float, np.floating)):
         return None if math.isnan(value) else float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, datetime.datetime):
@@ -50,7 +51,7 @@ def cell(value):
     return str(value)[:10_000]
 
 
-def frame(value):
+def to_frame(value):
     if isinstance(value, pd.DataFrame):
         pass
     elif isinstance(value, pd.Series):
@@ -61,21 +62,21 @@ def frame(value):
         value = pd.DataFrame(list(value))
     else:
         return pd.DataFrame([[value]], columns=["result"], dtype=object)
-    # An index that somebody made by grouping is part of the answer; one that only counts rows is not.
-    plain = isinstance(value.index, pd.RangeIndex) and value.index.name is None
-    return value if plain else value.reset_index(allow_duplicates=True)
+    # An index made by grouping is part of the result; a default one is not.
+    is_default_index = isinstance(value.index, pd.RangeIndex) and value.index.name is None
+    return value if is_default_index else value.reset_index(allow_duplicates=True)
 
 
-def shown(value):
-    value = frame(value)
+def to_rows(value):
+    value = to_frame(value)
     names = [" ".join(str(part) for part in name if part != "") if isinstance(name, tuple) else str(name) for name in value.columns]
-    rows = [[cell(one) for one in row] for row in value.head(MOST_ROWS).itertuples(index=False, name=None)]
-    return {"columns": names, "rows": rows, "truncated": len(value) > MOST_ROWS}
+    rows = [[to_cell(one) for one in row] for row in value.head(MAX_ROWS).itertuples(index=False, name=None)]
+    return {"columns": names, "rows": rows, "truncated": len(value) > MAX_ROWS}
 
 
-def complaint(error):
+def describe_error(error):
     if isinstance(error, MemoryError):
-        return "MemoryError: the analysis needs more memory than it may take"
+        return "MemoryError: the analysis exceeds its memory limit"
     own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<analysis>"]
     if isinstance(error, SyntaxError) and error.filename == "<analysis>":
         own = [error.lineno]
@@ -83,36 +84,36 @@ def complaint(error):
     return f"{where}{type(error).__name__}: {error}"[:2_000]
 
 
-def analyse(names, replies, code, tell, dumps=json.dumps):
-    """Gives the word that the page waits for, as JSON."""
-    printed = Printed()
+def analyze(names, replies, code, post, dumps=json.dumps):
+    """Runs the code and returns the final message as JSON."""
+    output = CapturedOutput()
     try:
-        space, arrived = {"pd": pd, "np": np, "__name__": "__main__"}, []
+        namespace, loaded = {"pd": pd, "np": np, "__name__": "__main__"}, []
         for name, reply in zip(names, replies):
-            space[name], truncated = table(reply)
-            arrived.append({"name": name, "rows": len(space[name]), "truncated": truncated})
-        tell(dumps({"kind": "arrived", "tables": arrived}))
-        tell(dumps({"kind": "stage", "stage": "running"}))
-        sys.stdout = sys.stderr = printed
-        exec(compile(code, "<analysis>", "exec"), space)
-        if space.get("result") is None:
-            raise ValueError("the code left nothing in \`result\`")
-        word = {"kind": "done", "rows": shown(space["result"])}
+            namespace[name], truncated = load_table(reply)
+            loaded.append({"name": name, "rows": len(namespace[name]), "truncated": truncated})
+        post(dumps({"kind": "loaded", "tables": loaded}))
+        post(dumps({"kind": "stage", "stage": "running"}))
+        sys.stdout = sys.stderr = output
+        exec(compile(code, "<analysis>", "exec"), namespace)
+        if namespace.get("result") is None:
+            raise ValueError("the code did not assign \`result\`")
+        message = {"kind": "done", "rows": to_rows(namespace["result"])}
     except BaseException as error:
-        word = {"kind": "failed", "why": complaint(error)}
-    return dumps({**word, "printed": printed.text()})
+        message = {"kind": "failed", "reason": describe_error(error)}
+    return dumps({**message, "output": output.text()})
 
 
-def close_ways_out():
+def block_javascript_modules():
     """
-    The code gets rows and nothing else. A module that is None in this list cannot be imported. Python code that searches its own
-    interpreter may still find such a module; it then finds a JavaScript without anything that reaches a network or a store.
+    Blocks imports of modules that reach JavaScript: a module that is None in sys.modules cannot be imported. Code that
+    inspects the interpreter may still find one, but the globals for network and storage are removed from JavaScript too.
     """
     for name in {"js", "pyodide", "pyodide_js", "micropip", *sys.modules}:
         if name.split(".")[0].lstrip("_") in ("js", "pyodide", "pyodide_js", "pyodide_core", "micropip"):
             sys.modules[name] = None
 
 
-close_ways_out()
-analyse
+block_javascript_modules()
+analyze
 `;

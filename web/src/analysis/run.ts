@@ -1,128 +1,129 @@
 import { signal, type Signal } from "@preact/signals";
-import { send, type Analysis, type Rows } from "../api";
+import { send, type Program, type Rows } from "../api";
 import { strings } from "../strings";
 import { limits } from "./limits";
-import { readWord, type Arrived, type Order, type Sent } from "./messages";
+import { parseWorkerMessage, type LoadedTable, type AnalysisRequest, type TablePayload } from "./messages";
 
 export type Step = "fetching" | "loading" | "reading" | "running" | "done" | "failed" | "stopped";
 
-/** How far an analysis has come. */
-export interface Run {
+/** State of an analysis. */
+export interface AnalysisState {
   step: Step;
-  /** Tables whose rows are here, of all that are fetched. */
-  fetched: number;
-  arrived: Arrived[];
+  /** Number of tables fetched so far. */
+  fetchedTables: number;
+  loaded: LoadedTable[];
   rows: Rows | null;
-  printed: string;
-  why: string;
+  output: string;
+  reason: string;
 }
 
-export interface Running {
-  run: Signal<Run>;
+export interface AnalysisHandle {
+  state: Signal<AnalysisState>;
   stop: () => void;
 }
 
-const begun = new WeakMap<Analysis, Running>();
+const runs = new WeakMap<Program, AnalysisHandle>();
 
-/** Begins the analysis of a plan; one that was begun before is not begun again, however often it is shown. */
-export function analyse(plan: Analysis, database: string): Running {
-  const before = begun.get(plan);
-  if (before) return before;
-  const run = signal<Run>({ step: "fetching", fetched: 0, arrived: [], rows: null, printed: "", why: "" });
-  const stopping = new AbortController();
-  const over = () => ["done", "failed", "stopped"].includes(run.value.step);
-  const change = (changed: Partial<Run>) => {
-    if (!over()) run.value = { ...run.value, ...changed };
+/** Starts the analysis of a plan. Rendering the same plan again returns the running analysis. */
+export function startAnalysis(plan: Program, database: string): AnalysisHandle {
+  const existing = runs.get(plan);
+  if (existing) return existing;
+  const state = signal<AnalysisState>({ step: "fetching", fetchedTables: 0, loaded: [], rows: null, output: "", reason: "" });
+  const controller = new AbortController();
+  const isFinished = () => ["done", "failed", "stopped"].includes(state.value.step);
+  const update = (changed: Partial<AnalysisState>) => {
+    if (!isFinished()) state.value = { ...state.value, ...changed };
   };
-  const running = {
-    run,
+  const handle = {
+    state,
     stop() {
-      change({ step: "stopped" });
-      stopping.abort();
+      update({ step: "stopped" });
+      controller.abort();
     },
   };
-  begun.set(plan, running);
-  fetchTables(plan, database, stopping.signal, (fetched) => change({ fetched }))
-    .then((tables) => compute({ tables, code: plan.code }, stopping.signal, change))
-    .catch((error: unknown) => change({ step: "failed", why: error instanceof Error ? error.message : String(error) }));
-  return running;
+  runs.set(plan, handle);
+  fetchTables(plan, database, controller.signal, (fetchedTables) => update({ fetchedTables }))
+    .then((tables) => runInWorker({ tables, code: plan.code }, controller.signal, update))
+    .catch((error: unknown) => update({ step: "failed", reason: error instanceof Error ? error.message : String(error) }));
+  return handle;
 }
 
-/** The page fetches the rows, because it may; the worker that gets them knows neither the server's address nor who asks. */
-async function fetchTables(plan: Analysis, database: string, stop: AbortSignal, tell: (fetched: number) => void): Promise<Sent[]> {
-  // Where the server has no Python to give, it says how to get it before any row is on its way.
+/** The page fetches the rows with its credential; the worker that receives them has none. */
+async function fetchTables(plan: Program, database: string, stop: AbortSignal, onProgress: (fetchedTables: number) => void): Promise<TablePayload[]> {
+  // Fails early, with the server's hint, if Pyodide is not installed there.
   await (await send("/pyodide/pyodide-lock.json", { signal: stop, accept: "*/*" })).body?.cancel();
-  const tables: Sent[] = [];
-  let left: number = limits.bytes;
+  const tables: TablePayload[] = [];
+  let left: number = limits.totalBytes;
   for (const { name, sql } of plan.tables) {
-    const response = await send("/v1/run", { body: { sql, ...(database && { database }), max_rows: limits.rows }, signal: stop });
-    const reply = await bounded(response, left);
+    const response = await send("/v1/run", { body: { sql, ...(database && { database }), max_rows: limits.rowsPerTable }, signal: stop });
+    const reply = await readBounded(response, left);
     left -= reply.byteLength;
     tables.push({ name, reply });
-    tell(tables.length);
+    onProgress(tables.length);
   }
   return tables;
 }
 
-/** The body of a response, as long as it is not larger than it may be. */
-async function bounded(response: Response, most: number): Promise<ArrayBuffer> {
+/** Reads the body of a response, up to a size limit. */
+async function readBounded(response: Response, maxBytes: number): Promise<ArrayBuffer> {
   const reader = response.body?.getReader();
-  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   for (;;) {
-    const piece = await reader?.read();
-    if (!piece || piece.done) break;
-    size += piece.value.byteLength;
-    if (size > most) {
+    const chunk = await reader?.read();
+    if (!chunk || chunk.done) break;
+    size += chunk.value.byteLength;
+    if (size > maxBytes) {
       await reader?.cancel();
-      throw new Error(strings.analysis.tooLarge(Math.round(limits.bytes / 1_048_576)));
+      throw new Error(strings.analysis.tooLarge(Math.round(limits.totalBytes / 1_048_576)));
     }
-    pieces.push(piece.value);
+    chunks.push(chunk.value);
   }
-  return new Blob(pieces).arrayBuffer();
+  return new Blob(chunks).arrayBuffer();
 }
 
-/** Hands the order to a worker of its own, which is ended as soon as it has answered, or takes too long, or is stopped. */
-function compute(order: Order, stop: AbortSignal, change: (changed: Partial<Run>) => void): Promise<void> {
+/** Runs the request in a dedicated worker, which is terminated on completion, timeout or stop. */
+function runInWorker(request: AnalysisRequest, stop: AbortSignal, update: (changed: Partial<AnalysisState>) => void): Promise<void> {
   return new Promise((resolve) => {
     if (stop.aborted) return resolve();
     const worker = new Worker(new URL("./analysis-worker.ts", import.meta.url), { type: "module", name: "analysis" });
     let timer = 0;
-    const end = (changed: Partial<Run>) => {
+    const end = (changed: Partial<AnalysisState>) => {
       clearTimeout(timer);
       worker.terminate();
-      stop.removeEventListener("abort", stopped);
-      change(changed);
+      stop.removeEventListener("abort", onStop);
+      update(changed);
       resolve();
     };
-    const stopped = () => end({ step: "stopped" });
-    const within = (ms: number, why: string) => {
+    const onStop = () => end({ step: "stopped" });
+    const setTimer = (ms: number, reason: string) => {
       clearTimeout(timer);
-      timer = window.setTimeout(() => end({ step: "failed", why }), ms);
+      timer = window.setTimeout(() => end({ step: "failed", reason }), ms);
     };
-    stop.addEventListener("abort", stopped);
-    let timed = false;
+    stop.addEventListener("abort", onStop);
+    let clockStarted = false;
     worker.onmessage = (message: MessageEvent<unknown>) => {
-      const word = readWord(message.data);
-      if (word?.kind === "stage") {
-        change({ step: word.stage });
-        // The clock of the code is set once: what runs in the worker cannot wind it up again by saying that it begins.
-        if (word.stage === "running" && !timed) {
-          timed = true;
-          within(limits.runMs, strings.analysis.tooLong(limits.runMs / 1000));
+      const parsed = parseWorkerMessage(message.data);
+      if (parsed?.kind === "stage") {
+        update({ step: parsed.stage });
+        // Start the timeout only once: code in the worker must not extend it by posting `running`
+        // again.
+        if (parsed.stage === "running" && !clockStarted) {
+          clockStarted = true;
+          setTimer(limits.runMs, strings.analysis.tooLong(limits.runMs / 1000));
         }
-      } else if (word?.kind === "arrived") change({ arrived: word.tables });
-      else if (word?.kind === "done") end({ step: "done", rows: word.rows, printed: word.printed });
-      else if (word?.kind === "failed") end({ step: "failed", why: word.why, printed: word.printed });
-      // What says anything else has gone astray, or means to stay.
-      else end({ step: "failed", why: strings.analysis.noWorker });
+      } else if (parsed?.kind === "loaded") update({ loaded: parsed.tables });
+      else if (parsed?.kind === "done") end({ step: "done", rows: parsed.rows, output: parsed.output });
+      else if (parsed?.kind === "failed") end({ step: "failed", reason: parsed.reason, output: parsed.output });
+      // Terminate the worker on any unexpected message.
+      else end({ step: "failed", reason: strings.analysis.noWorker });
     };
-    worker.onerror = (event) => end({ step: "failed", why: event.message || strings.analysis.noWorker });
-    within(limits.loadMs, strings.analysis.tooSlow);
-    change({ step: "loading" });
+    worker.onerror = (event) => end({ step: "failed", reason: event.message || strings.analysis.noWorker });
+    setTimer(limits.loadMs, strings.analysis.tooSlow);
+    update({ step: "loading" });
     worker.postMessage(
-      order,
-      order.tables.map((table) => table.reply),
+      request,
+      request.tables.map((table) => table.reply),
     );
   });
 }

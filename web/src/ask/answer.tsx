@@ -1,30 +1,30 @@
 import { useEffect, useState } from "preact/hooks";
-import { type Answer, api, type Emptiness } from "../api";
+import { type Answer, api, type EmptyResultReport } from "../api";
 import { lazy } from "../lazy";
 import { ResultView } from "../result";
 import { strings } from "../strings";
-import { Verdict } from "../teach/verdict";
-import { TroubleNotice } from "../trouble";
+import { FeedbackBar } from "../teach/feedback";
+import { ErrorBox } from "../error-box";
 import { Trust } from "../trust";
 import { Confidence } from "../trust/confidence";
 import { Timeline } from "../trust/timeline";
 import { Clarify } from "./clarify";
 import { ask, askAgain, type Turn } from "./conversation";
 
-const words = strings.ask;
+const labels = strings.ask;
 const Analysis = lazy(() => import("../analysis").then((view) => view.Analysis));
 
-/** How a question ended, each way in its own form. */
+/** Shows an answer according to its status. */
 export function AnswerView({ turn, answer }: { turn: Turn; answer: Answer }) {
   return (
     <div class="answer stack">
-      <Ending turn={turn} answer={answer} />
-      {answer.attempts.length > 0 && <Why turn={turn} answer={answer} />}
+      <AnswerBody turn={turn} answer={answer} />
+      {answer.attempts.length > 0 && <EvidencePanel turn={turn} answer={answer} />}
     </div>
   );
 }
 
-function Ending({ turn, answer }: { turn: Turn; answer: Answer }) {
+function AnswerBody({ turn, answer }: { turn: Turn; answer: Answer }) {
   const retry = () => askAgain(turn);
   switch (answer.status) {
     case "answered":
@@ -37,22 +37,22 @@ function Ending({ turn, answer }: { turn: Turn; answer: Answer }) {
       if (answer.analysis) return <Analysis plan={answer.analysis} database={turn.database} question={turn.question} />;
       return (
         <div class="stack">
-          <TroubleNotice told={toldIn(answer, words.gaveUp)} retry={retry} />
-          <p class="small quiet">{words.gaveUpMore}</p>
+          <ErrorBox problem={answerProblem(answer, labels.gaveUp)} retry={retry} />
+          <p class="small quiet">{labels.gaveUpHint}</p>
         </div>
       );
     case "drafted":
       return <pre class="breaks">{answer.sql}</pre>;
     case "failed":
-      return <TroubleNotice told={toldIn(answer, words.gaveUp)} retry={retry} />;
+      return <ErrorBox problem={answerProblem(answer, labels.gaveUp)} retry={retry} />;
     case "abstained":
     case "refused":
-      // The same question would end in the same way.
-      return <TroubleNotice told={toldIn(answer, words.gaveUp)} tone="warn" />;
+      // No retry: the same question would get the same answer.
+      return <ErrorBox problem={answerProblem(answer, labels.gaveUp)} tone="warn" />;
   }
 }
 
-function toldIn({ problem, text }: Answer, title: string) {
+function answerProblem({ problem, text }: Answer, title: string) {
   const { code = "internal", message = text ?? title, hint, retry_after_s } = problem ?? {};
   return { type: "about:blank", title, status: 0, detail: message, code, hint: hint ?? null, retry_after_s: retry_after_s ?? null };
 }
@@ -67,9 +67,9 @@ function Answered({ turn, answer }: { turn: Turn; answer: Answer }) {
       </div>
       {answer.remembered && (
         <p class="row small quiet">
-          {words.remembered}
+          {labels.fromMemory}
           <button type="button" class="plain small" onClick={() => void ask(turn.question, { fresh: true })}>
-            {words.askFresh}
+            {labels.askModel}
           </button>
         </p>
       )}
@@ -81,38 +81,38 @@ function Answered({ turn, answer }: { turn: Turn; answer: Answer }) {
           source={sql && !answer.fallback ? { sql, database: turn.database } : undefined}
         />
       )}
-      {rows && rows.rows.length === 0 && sql && <WhyEmpty sql={sql} database={turn.database} />}
-      <Verdict traceId={answer.trace_id} question={answer.question} sql={sql} database={turn.database} />
+      {rows && rows.rows.length === 0 && sql && <EmptyResultExplanation sql={sql} database={turn.database} />}
+      <FeedbackBar traceId={answer.trace_id} question={answer.question} sql={sql} database={turn.database} />
     </>
   );
 }
 
-/** A query without rows is explained: which condition, which value leaves nothing. */
-function WhyEmpty({ sql, database }: { sql: string; database: string }) {
-  const [why, setWhy] = useState<Emptiness | null>(null);
+/** Explains an empty result: which predicates and literals exclude all rows. */
+function EmptyResultExplanation({ sql, database }: { sql: string; database: string }) {
+  const [report, setReport] = useState<EmptyResultReport | null>(null);
   useEffect(() => {
-    let here = true;
+    let active = true;
     api.explainEmpty({ sql, database }).then(
-      (found) => here && setWhy(found),
+      (found) => active && setReport(found),
       () => undefined,
     );
     return () => {
-      here = false;
+      active = false;
     };
   }, [sql, database]);
-  if (!why || (why.conditions.length === 0 && why.absent.length === 0)) return null;
+  if (!report || (report.conditions.length === 0 && report.absent.length === 0)) return null;
   return (
     <section class="notice stack small">
-      <h3>{words.whyEmpty}</h3>
+      <h3>{labels.whyEmpty}</h3>
       <ul>
-        {why.absent.map((one) => (
+        {report.absent.map((one) => (
           <li key={`${one.table}.${one.column} ${one.value}`} class="breaks">
-            {words.absent(one.value, `${one.table}.${one.column}`)} {one.near.length > 0 && words.near(one.near.join(", "))}
+            {labels.missingValue(one.value, `${one.table}.${one.column}`)} {one.near.length > 0 && labels.similarValues(one.near.join(", "))}
           </li>
         ))}
-        {why.conditions.map((condition) => (
+        {report.conditions.map((condition) => (
           <li key={condition} class="breaks">
-            {words.without(condition)}
+            {labels.withoutCondition(condition)}
           </li>
         ))}
       </ul>
@@ -120,11 +120,11 @@ function WhyEmpty({ sql, database }: { sql: string; database: string }) {
   );
 }
 
-const openPlace = "trust-open";
+const openStorageKey = "trust-open";
 
-/** The query and everything behind the answer. Whether it is open is remembered: some always want to see it, some never. */
-function Why({ turn, answer }: { turn: Turn; answer: Answer }) {
-  const [open, setOpen] = useState(!["answered", "ask_user"].includes(answer.status) || localStorage.getItem(openPlace) === "yes");
+/** Query, findings and attempts of an answer. Remembers whether the panel was open. */
+function EvidencePanel({ turn, answer }: { turn: Turn; answer: Answer }) {
+  const [open, setOpen] = useState(!["answered", "ask_user"].includes(answer.status) || localStorage.getItem(openStorageKey) === "yes");
   return (
     <details
       class="fold why"
@@ -133,10 +133,10 @@ function Why({ turn, answer }: { turn: Turn; answer: Answer }) {
         const now = event.currentTarget.open;
         if (now === open) return;
         setOpen(now);
-        if (answer.status === "answered") localStorage.setItem(openPlace, now ? "yes" : "no");
+        if (answer.status === "answered") localStorage.setItem(openStorageKey, now ? "yes" : "no");
       }}
     >
-      <summary>{answer.status === "answered" ? words.answered : words.tried}</summary>
+      <summary>{answer.status === "answered" ? labels.answered : labels.attempts}</summary>
       {open &&
         (answer.clarification ? (
           <Timeline answer={answer} steps={turn.run.steps} dialect={turn.run.dialect} />

@@ -1,19 +1,19 @@
 import { useId } from "preact/hooks";
-import type { Choice, Clarification, Rows } from "../api";
-import { numeric, truncatedText } from "../result/text";
+import type { ClarificationChoice, Clarification, Rows } from "../api";
+import { isNumericColumn, truncatedText } from "../result/text";
 import { strings } from "../strings";
 import { SqlView } from "../trust/sql-view";
-import { Words } from "../trust/words";
+import { InlineCode } from "../trust/inline-code";
 import { ask, running, type Turn, turns } from "./conversation";
 
-const words = strings.ask;
+const labels = strings.ask;
 
-/** A clarifying question: one option for each reading, with its first rows and its query. */
+/** Clarifying question: one option per interpretation, with its first rows and its query. */
 export function Clarify({ turn, clarification }: { turn: Turn; clarification: Clarification }) {
   const id = useId();
   return (
     <div class="stack" role="group" aria-labelledby={id}>
-      <p id={id} class="in-words breaks">
+      <p id={id} class="summary-text breaks">
         {clarification.question}
       </p>
       <ul class="options">
@@ -25,7 +25,7 @@ export function Clarify({ turn, clarification }: { turn: Turn; clarification: Cl
   );
 }
 
-function Option({ turn, option }: { turn: Turn; option: Choice }) {
+function Option({ turn, option }: { turn: Turn; option: ClarificationChoice }) {
   const id = useId();
   const { label, sql, why, preview } = option;
   const isChosen = turns.value.some((later) => later.id > turn.id && later.question === turn.question && later.choice?.sql === sql);
@@ -41,15 +41,15 @@ function Option({ turn, option }: { turn: Turn; option: Choice }) {
         >
           {label}
         </button>
-        {isChosen && <span class="tag good">{words.chosen}</span>}
+        {isChosen && <span class="tag good">{labels.chosen}</span>}
       </div>
       <p id={id} class="quiet breaks">
-        <Words text={why} />
+        <InlineCode text={why} />
       </p>
       <Preview label={label} rows={preview} />
       <details class="fold">
         <summary>
-          {strings.trust.query} <span class="unseen">{label}</span>
+          {strings.trust.query} <span class="visually-hidden">{label}</span>
         </summary>
         <SqlView sql={sql} dialect={turn.run.dialect} />
       </details>
@@ -57,17 +57,17 @@ function Option({ turn, option }: { turn: Turn; option: Choice }) {
   );
 }
 
-/** The first rows of an option. */
+/** First rows of an option. */
 function Preview({ label, rows }: { label: string; rows: Rows }) {
-  const looks = rows.columns.map((_, column) => (numeric(rows, column) ? "option-number" : undefined));
+  const columnClasses = rows.columns.map((_, column) => (isNumericColumn(rows, column) ? "option-number" : undefined));
   return (
-    <div class="option-scroll" tabIndex={0} role="group" aria-label={words.previewOf(label)}>
+    <div class="option-scroll" tabIndex={0} role="group" aria-label={labels.previewOf(label)}>
       <table class="option-rows">
-        <caption>{words.preview(rows.rows.length, rows.truncated)}</caption>
+        <caption>{labels.preview(rows.rows.length, rows.truncated)}</caption>
         <thead>
           <tr>
             {rows.columns.map((name, column) => (
-              <th scope="col" key={column} class={looks[column]}>
+              <th scope="col" key={column} class={columnClasses[column]}>
                 {name}
               </th>
             ))}
@@ -77,7 +77,7 @@ function Preview({ label, rows }: { label: string; rows: Rows }) {
           {rows.rows.map((row, at) => (
             <tr key={at}>
               {row.map((cell, column) => (
-                <td key={column} class={looks[column]}>
+                <td key={column} class={columnClasses[column]}>
                   {cell === null ? <span class="null">{strings.result.null}</span> : truncatedText(cell)}
                 </td>
               ))}

@@ -1,24 +1,24 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { database, databases, me } from "../session";
+import { database, databases, currentUser } from "../session";
 import { strings } from "../strings";
-import { ask, cancel, draft, running, startOver, turns } from "./conversation";
+import { ask, cancel, draft, running, startNewConversation, turns } from "./conversation";
 
-const words = strings.ask;
+const labels = strings.ask;
 
-/** The box for questions. */
+/** Input box for questions. */
 export function Composer() {
   const box = useRef<HTMLTextAreaElement>(null);
   const busy = running.value !== null;
-  const first = turns.value.length === 0;
+  const isFirst = turns.value.length === 0;
 
   useEffect(() => {
-    const press = (event: KeyboardEvent) => {
+    const onKeyDown = (event: KeyboardEvent) => {
       if (event.key === "Escape" && running.value && !document.querySelector("dialog[open]")) cancel();
     };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
   }, []);
-  // On a phone the keyboard would cover the suggestions at once.
+  // Focus only with a fine pointer: on a phone the keyboard would cover the suggestions.
   useEffect(() => {
     if (matchMedia("(pointer: fine)").matches) box.current?.focus({ preventScroll: true });
   }, []);
@@ -33,7 +33,7 @@ export function Composer() {
     const question = draft.value;
     if (!question.trim() || busy) return;
     draft.value = "";
-    // On a phone the keyboard makes room for the answer.
+    // Hide the keyboard of a phone to make room for the answer.
     if (matchMedia("(pointer: coarse)").matches) box.current?.blur();
     void ask(question);
   };
@@ -45,15 +45,15 @@ export function Composer() {
         send();
       }}
     >
-      <label class="unseen" for="question">
-        {words.question}
+      <label class="visually-hidden" for="question">
+        {labels.question}
       </label>
       <textarea
         id="question"
         ref={box}
         rows={1}
         maxLength={10_000}
-        placeholder={first ? words.placeholder : words.followUp}
+        placeholder={isFirst ? labels.placeholder : labels.followUp}
         aria-describedby="question-keys"
         value={draft.value}
         onInput={(event) => {
@@ -68,19 +68,19 @@ export function Composer() {
       <div class="row composer-row">
         <DatabasePicker disabled={busy} />
         <span id="question-keys" class="quiet small composer-keys">
-          {words.keys}
+          {labels.keys}
         </span>
         {busy ? (
           <button type="button" class="composer-send" onClick={cancel}>
-            {words.cancel}
+            {labels.cancel}
           </button>
         ) : (
           <button type="submit" class="main composer-send" disabled={!draft.value.trim()}>
-            {words.ask}
+            {labels.ask}
           </button>
         )}
       </div>
-      {me.value?.model === "" && <p class="notice warn small">{words.noModel}</p>}
+      {currentUser.value?.model === "" && <p class="notice warn small">{labels.noModel}</p>}
     </form>
   );
 }
@@ -88,13 +88,13 @@ export function Composer() {
 export function DatabasePicker({ disabled = false }: { disabled?: boolean }) {
   return (
     <label class="picker">
-      <span class="unseen">{strings.app.database}</span>
+      <span class="visually-hidden">{strings.app.database}</span>
       <select
         value={database.value}
         disabled={disabled}
         onChange={(event) => {
-          // A conversation is about one database.
-          startOver();
+          // A conversation belongs to one database.
+          startNewConversation();
           database.value = event.currentTarget.value;
         }}
       >

@@ -1,129 +1,129 @@
 import { batch, computed, signal } from "@preact/signals";
-import { api, type Choice, type Conversation, type Event, type Told } from "../api";
-import { away, database } from "../session";
-import { isAborted, toldOf } from "../trouble";
-import { emptyRun, heard, type Run } from "./run";
+import { api, type ClarificationChoice, type Session, type RunEvent, type ProblemDetails } from "../api";
+import { serverUnreachable, database } from "../session";
+import { isAbortError, toProblem } from "../error-box";
+import { emptyRun, applyEvent, type Run } from "./run";
 
-/** One question of the conversation and how far it has come. */
+/** A question of the conversation and its state. */
 export interface Turn {
   id: number;
   question: string;
   database: string;
-  /** The reading that was chosen when the question had several. */
-  choice?: Choice;
-  /** `past` turns were asked on another visit; their run is fetched when somebody wants to see it. */
-  state: "running" | "done" | "cancelled" | "trouble" | "past";
+  /** Interpretation chosen in reply to a clarifying question. */
+  choice?: ClarificationChoice;
+  /** `past` turns come from the history; their run is fetched on demand. */
+  state: "running" | "done" | "cancelled" | "failed" | "past";
   run: Run;
-  told: Told | null;
-  begun: number;
-  took: number | null;
+  problem: ProblemDetails | null;
+  startedAt: number;
+  durationMs: number | null;
   traceId?: string;
 }
 
 export const turns = signal<Turn[]>([]);
 export const sessionId = signal<string | null>(null);
-export const history = signal<Conversation[]>([]);
-/** What stands in the question box; kept while other views are looked at. */
+export const history = signal<Session[]>([]);
+/** Text of the question box, preserved while other views are open. */
 export const draft = signal("");
 export const running = computed(() => turns.value.find((turn) => turn.state === "running") ?? null);
 
-let count = 0;
-let stop: AbortController | null = null;
+let lastTurnId = 0;
+let abortController: AbortController | null = null;
 
-function change(id: number, how: (turn: Turn) => Turn): void {
+function updateTurn(id: number, how: (turn: Turn) => Turn): void {
   turns.value = turns.value.map((turn) => (turn.id === id ? how(turn) : turn));
 }
 
-function newTurn(question: string, of: string, state: Turn["state"]): Turn {
-  return { id: ++count, question, database: of, state, run: emptyRun, told: null, begun: Date.now(), took: null };
+function newTurn(question: string, databaseName: string, state: Turn["state"]): Turn {
+  return { id: ++lastTurnId, question, database: databaseName, state, run: emptyRun, problem: null, startedAt: Date.now(), durationMs: null };
 }
 
-/** Asks a question in the conversation that is open, or begins one with it. */
+/** Asks a question in the current conversation, or in a new one. */
 export async function ask(
   question: string,
-  { fresh = false, choice }: { fresh?: boolean; choice?: Choice | undefined } = {},
+  { fresh = false, choice }: { fresh?: boolean; choice?: ClarificationChoice | undefined } = {},
 ): Promise<void> {
   const text = question.trim();
   if (!text || running.value) return;
-  const of = database.value;
-  const turn: Turn = { ...newTurn(text, of, "running"), ...(choice && { choice }) };
+  const databaseName = database.value;
+  const turn: Turn = { ...newTurn(text, databaseName, "running"), ...(choice && { choice }) };
   turns.value = [...turns.value, turn];
-  const mine = new AbortController();
-  stop = mine;
-  const events = queue((all) =>
-    change(turn.id, (now) => ({ ...now, run: all.reduce((run, event) => heard(run, event, Date.now() - turn.begun), now.run) })),
+  const controller = new AbortController();
+  abortController = controller;
+  const events = batchEvents((all) =>
+    updateTurn(turn.id, (now) => ({ ...now, run: all.reduce((run, event) => applyEvent(run, event, Date.now() - turn.startedAt), now.run) })),
   );
-  const end = (state: Turn["state"], told: Told | null) => {
+  const end = (state: Turn["state"], problem: ProblemDetails | null) => {
     events.flush();
-    change(turn.id, (now) => ({ ...now, state, told, took: Date.now() - turn.begun }));
+    updateTurn(turn.id, (now) => ({ ...now, state, problem, durationMs: Date.now() - turn.startedAt }));
   };
-  const put = async (session: string | null) => {
-    const about = { question: text, database: of, ...(fresh && { fresh }), analysis: "browser" as const };
+  const sendQuestion = async (session: string | null) => {
+    const request = { question: text, database: databaseName, ...(fresh && { fresh }), analysis: "browser" as const };
     const reading = choice ? { choice: choice.sql } : { clarify: "ask" as const };
-    await api.ask({ ...about, ...reading, ...(session && { session_id: session }) }, events.push, mine.signal);
+    await api.ask({ ...request, ...reading, ...(session && { session_id: session }) }, events.push, controller.signal);
   };
   try {
-    const session = await sessionOf(of);
+    const session = await ensureSession(databaseName);
     try {
-      await put(session);
+      await sendQuestion(session);
     } catch (error) {
-      // The server may have forgotten the conversation meanwhile; the question is still worth an answer.
-      if (!session || mine.signal.aborted || toldOf(error).code !== "not_found") throw error;
+      // The server may have deleted the session; retry the question in a new one.
+      if (!session || controller.signal.aborted || toProblem(error).code !== "not_found") throw error;
       sessionId.value = null;
-      await put(await sessionOf(of));
+      await sendQuestion(await ensureSession(databaseName));
     }
     end("done", null);
   } catch (error) {
-    if (mine.signal.aborted || isAborted(error)) end("cancelled", null);
-    else end("trouble", toldOf(error));
+    if (controller.signal.aborted || isAbortError(error)) end("cancelled", null);
+    else end("failed", toProblem(error));
   }
-  if (stop === mine) stop = null;
+  if (abortController === controller) abortController = null;
   void loadHistory();
 }
 
-/** Asks the question of a turn once more, with the reading that was chosen for it. */
+/** Asks the question of a turn again, with the interpretation chosen for it. */
 export function askAgain({ question, choice }: Turn): void {
   void ask(question, { choice });
 }
 
-/** Stops the question that is being answered; the server hears of it by the connection that is closed. */
+/** Cancels the running question. The server notices the closed connection. */
 export function cancel(): void {
-  stop?.abort();
+  abortController?.abort();
 }
 
-async function sessionOf(of: string): Promise<string | null> {
+async function ensureSession(of: string): Promise<string | null> {
   if (sessionId.value) return sessionId.value;
   try {
-    const begun = await api.beginConversation(of);
-    sessionId.value = begun.session_id;
-    return begun.session_id;
+    const created = await api.createSession(of);
+    sessionId.value = created.session_id;
+    return created.session_id;
   } catch (error) {
-    if (away.value) throw error;
-    // Without a conversation the question can still be asked; it just cannot refer to others.
+    if (serverUnreachable.value) throw error;
+    // Without a session the question can be asked, but it has no conversation context.
     return null;
   }
 }
 
-/** Events come in bursts, many for one picture on the screen; they are taken on together. */
-function queue(take: (events: Event[]) => void): { push: (event: Event) => void; flush: () => void } {
-  let waiting: Event[] = [];
+/** Batches events, so that a burst of them renders once. */
+function batchEvents(onBatch: (events: RunEvent[]) => void): { push: (event: RunEvent) => void; flush: () => void } {
+  let waiting: RunEvent[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   const flush = () => {
     clearTimeout(timer);
     timer = undefined;
     const events = waiting;
     waiting = [];
-    if (events.length > 0) take(events);
+    if (events.length > 0) onBatch(events);
   };
-  const push = (event: Event) => {
+  const push = (event: RunEvent) => {
     waiting.push(event);
     timer ??= setTimeout(flush, 40);
   };
   return { push, flush };
 }
 
-/** Leaves this conversation and begins another with the next question. */
-export function startOver(): void {
+/** Leaves the current conversation; the next question starts a new one. */
+export function startNewConversation(): void {
   cancel();
   batch(() => {
     turns.value = [];
@@ -133,15 +133,15 @@ export function startOver(): void {
 
 export async function loadHistory(): Promise<void> {
   try {
-    const all = await api.conversations();
+    const all = await api.sessions();
     history.value = all.filter((one) => one.turns.length > 0).sort((a, b) => b.at - a.at);
   } catch {
-    // The list is a convenience; where it cannot be had the view works without it.
+    // The history is optional: without it the view still works.
   }
 }
 
-/** Goes on with a conversation of before. Its last answer is shown as it was. */
-export function openConversation(conversation: Conversation): void {
+/** Opens a conversation from the history and shows its last answer. */
+export function openConversation(conversation: Session): void {
   cancel();
   const past = conversation.turns.map((one): Turn => ({ ...newTurn(one.question, conversation.database, "past"), traceId: one.trace_id }));
   batch(() => {
@@ -150,31 +150,33 @@ export function openConversation(conversation: Conversation): void {
     turns.value = past;
   });
   const last = past[past.length - 1];
-  if (last) void showAgain(last);
+  if (last) void loadPastRun(last);
 }
 
-/** Fetches what happened for a question of before. */
-export async function showAgain(turn: Turn): Promise<void> {
+/** Fetches the trace of a past question. */
+export async function loadPastRun(turn: Turn): Promise<void> {
   if (!turn.traceId) return;
   try {
     const events = await api.trace(turn.traceId);
-    const run = asKept(events.reduce((now, event) => heard(now, event, 0), emptyRun));
-    change(turn.id, (now) => ({ ...now, run, state: "done", took: run.answer?.metadata.total_duration_ms ?? null }));
+    const run = markTruncated(events.reduce((now, event) => applyEvent(now, event, 0), emptyRun));
+    updateTurn(turn.id, (now) => ({ ...now, run, state: "done", durationMs: run.answer?.metadata.total_duration_ms ?? null }));
   } catch (error) {
-    change(turn.id, (now) => ({ ...now, told: toldOf(error), state: "trouble" }));
+    updateTurn(turn.id, (now) => ({ ...now, problem: toProblem(error), state: "failed" }));
   }
 }
 
-/** Of past answers only the first rows are kept. That is said, and all of them can be fetched, as where rows were cut off. */
-function asKept(run: Run): Run {
+/**
+ * Marks past answers as truncated: traces store only their first rows, and the rest can be fetched.
+ */
+function markTruncated(run: Run): Run {
   const { answer } = run;
-  const found = run.steps.findLast((step) => step.rows !== undefined)?.rows ?? 0;
-  if (!answer?.rows || answer.rows.rows.length >= found) return run;
+  const fetchedRows = run.steps.findLast((step) => step.rows !== undefined)?.rows ?? 0;
+  if (!answer?.rows || answer.rows.rows.length >= fetchedRows) return run;
   return { ...run, answer: { ...answer, rows: { ...answer.rows, truncated: true } } };
 }
 
-export async function forget(conversation: Conversation): Promise<void> {
-  await api.forgetConversation(conversation.session_id);
-  if (sessionId.value === conversation.session_id) startOver();
+export async function deleteConversation(conversation: Session): Promise<void> {
+  await api.deleteSession(conversation.session_id);
+  if (sessionId.value === conversation.session_id) startNewConversation();
   await loadHistory();
 }

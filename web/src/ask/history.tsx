@@ -1,18 +1,18 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Conversation } from "../api";
+import type { Session } from "../api";
 import { strings } from "../strings";
-import { forget, history, loadHistory, openConversation, sessionId, startOver, turns } from "./conversation";
+import { deleteConversation, history, loadHistory, openConversation, sessionId, startNewConversation, turns } from "./conversation";
 
-const words = strings.ask;
+const labels = strings.ask;
 
-/** Conversations of before, with a search over everything that was asked in them. */
-export function History({ chosen }: { chosen?: () => void }) {
+/** Past conversations, with full-text search over their questions and queries. */
+export function History({ onChoose }: { onChoose?: () => void }) {
   const [search, setSearch] = useState("");
   useEffect(() => void loadHistory(), []);
-  const wanted = search.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = history.value.filter((one) => {
+  const terms = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const matches = history.value.filter((one) => {
     const text = one.turns.map((turn) => `${turn.question} ${turn.sql ?? ""}`).join(" ").toLowerCase();
-    return wanted.every((word) => text.includes(word));
+    return terms.every((term) => text.includes(term));
   });
   return (
     <div class="history stack">
@@ -20,26 +20,26 @@ export function History({ chosen }: { chosen?: () => void }) {
         type="button"
         disabled={turns.value.length === 0}
         onClick={() => {
-          startOver();
-          chosen?.();
+          startNewConversation();
+          onChoose?.();
           document.getElementById("question")?.focus();
         }}
       >
-        {words.newConversation}
+        {labels.newConversation}
       </button>
       <input
         type="search"
-        aria-label={words.searchHistory}
-        placeholder={words.searchHistory}
+        aria-label={labels.searchHistory}
+        placeholder={labels.searchHistory}
         value={search}
         onInput={(event) => setSearch(event.currentTarget.value)}
       />
-      {found.length === 0 ? (
-        <p class="quiet small">{wanted.length > 0 ? words.nothingFound : words.noHistory}</p>
+      {matches.length === 0 ? (
+        <p class="quiet small">{terms.length > 0 ? labels.nothingFound : labels.noHistory}</p>
       ) : (
         <ul>
-          {found.map((one) => (
-            <Entry key={one.session_id} conversation={one} chosen={chosen} />
+          {matches.map((one) => (
+            <HistoryEntry key={one.session_id} conversation={one} chosen={onChoose} />
           ))}
         </ul>
       )}
@@ -47,30 +47,30 @@ export function History({ chosen }: { chosen?: () => void }) {
   );
 }
 
-const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const dateFormat = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
-function Entry({ conversation, chosen }: { conversation: Conversation; chosen: (() => void) | undefined }) {
+function HistoryEntry({ conversation, chosen }: { conversation: Session; chosen: (() => void) | undefined }) {
   const first = conversation.turns[0]?.question ?? "";
   const more = conversation.asked - 1;
-  const here = sessionId.value === conversation.session_id;
+  const isOpen = sessionId.value === conversation.session_id;
   return (
-    <li class={here ? "history-entry history-here" : "history-entry"}>
+    <li class={isOpen ? "history-entry history-here" : "history-entry"}>
       <button
         type="button"
         class="history-open"
-        aria-current={here ? "true" : undefined}
+        aria-current={isOpen ? "true" : undefined}
         onClick={() => {
-          if (!here) openConversation(conversation);
+          if (!isOpen) openConversation(conversation);
           chosen?.();
         }}
       >
         <span class="history-question">{first}</span>
         <span class="quiet small">
-          {day.format(conversation.at * 1000)} · {conversation.database}
-          {more > 0 && ` · ${words.more(more)}`}
+          {dateFormat.format(conversation.at * 1000)} · {conversation.database}
+          {more > 0 && ` · ${labels.more(more)}`}
         </span>
       </button>
-      <button type="button" class="plain small" aria-label={words.forgetThis(first)} title={words.forget} onClick={() => void forget(conversation)}>
+      <button type="button" class="plain small" aria-label={labels.removeThis(first)} title={labels.remove} onClick={() => void deleteConversation(conversation)}>
         ×
       </button>
     </li>

@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
-import { inWords } from "../result/words";
-import { handed } from "../routes";
+import { summarizeRows } from "../result/summary";
+import { navigationState } from "../routes";
 import { database } from "../session";
 import { strings } from "../strings";
 import { Composer } from "./composer";
@@ -9,60 +9,60 @@ import { ask, draft, running, turns } from "./conversation";
 import { History } from "./history";
 import { TurnView } from "./turn";
 
-const words = strings.ask;
+const labels = strings.ask;
 
-/** Ask, and see what comes. */
+/** View for asking questions. */
 export function Ask() {
   const [open, setOpen] = useState(false);
   const end = useRef<HTMLDivElement>(null);
   const count = turns.value.length;
   useEffect(() => {
-    const hand = handed.value;
-    if (!hand) return;
-    if (hand.database) database.value = hand.database;
-    if (hand.question) draft.value = hand.question;
-    handed.value = null;
+    const state = navigationState.value;
+    if (!state) return;
+    if (state.database) database.value = state.database;
+    if (state.question) draft.value = state.question;
+    navigationState.value = null;
     document.getElementById("question")?.focus();
-  }, [handed.value]);
-  // A new question is brought to the top of the screen, and once more when its answer has made room for that; but never away from
-  // where somebody went meanwhile.
+  }, [navigationState.value]);
+  // Scroll a new question to the top, and again once its answer is rendered, unless the user has
+  // scrolled in between.
   const busy = running.value !== null;
-  const moved = useRef(false);
+  const userScrolled = useRef(false);
   useEffect(() => {
-    const note = () => {
-      moved.current = true;
+    const onUserInput = () => {
+      userScrolled.current = true;
     };
-    const ways = ["wheel", "touchmove", "pointerdown"] as const;
-    for (const way of ways) addEventListener(way, note, { passive: true });
+    const scrollEvents = ["wheel", "touchmove", "pointerdown"] as const;
+    for (const type of scrollEvents) addEventListener(type, onUserInput, { passive: true });
     return () => {
-      for (const way of ways) removeEventListener(way, note);
+      for (const way of scrollEvents) removeEventListener(way, onUserInput);
     };
   }, []);
   useLayoutEffect(() => {
-    if (busy) moved.current = false;
+    if (busy) userScrolled.current = false;
     const last = end.current?.lastElementChild;
-    if (count > 0 && !moved.current) last?.scrollIntoView({ block: "start" });
-    // The option that was chosen is far above the answer: the focus follows to where the keyboard is needed next.
+    if (count > 0 && !userScrolled.current) last?.scrollIntoView({ block: "start" });
+    // Move the focus from the chosen option to the new answer, which is far below it.
     if (busy && running.value?.choice && last instanceof HTMLElement) last.focus({ preventScroll: true });
   }, [count, busy]);
   return (
-    <div class={count > 0 ? "ask ask-begun" : "ask"}>
-      <aside class="ask-side" aria-label={words.history}>
+    <div class={count > 0 ? "ask ask-started" : "ask"}>
+      <aside class="ask-side" aria-label={labels.history}>
         <History />
       </aside>
       <div class="ask-main">
         <details class="fold ask-side-small" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
-          <summary>{words.history}</summary>
-          {open && <History chosen={() => setOpen(false)} />}
+          <summary>{labels.history}</summary>
+          {open && <History onChoose={() => setOpen(false)} />}
         </details>
         {count === 0 ? (
           <div class="ask-welcome">
-            <h1>{words.title}</h1>
-            <p class="quiet">{words.about}</p>
+            <h1>{labels.title}</h1>
+            <p class="quiet">{labels.about}</p>
           </div>
         ) : (
           <>
-            <h1 class="unseen">{words.conversation}</h1>
+            <h1 class="visually-hidden">{labels.conversation}</h1>
             <div ref={end} class="turns">
               {turns.value.map((turn) => (
                 <TurnView key={turn.id} turn={turn} />
@@ -70,8 +70,8 @@ export function Ask() {
             </div>
           </>
         )}
-        <p class="unseen" role="status">
-          {spoken()}
+        <p class="visually-hidden" role="status">
+          {statusText()}
         </p>
         <Composer />
         {count === 0 && <Suggestions />}
@@ -80,41 +80,41 @@ export function Ask() {
   );
 }
 
-/** What screen readers are told while a question is answered. */
-function spoken(): string {
+/** Text of the live region for screen readers. */
+function statusText(): string {
   const turn = running.value;
   if (!turn) {
     const answer = turns.value[turns.value.length - 1]?.run.answer;
     if (answer?.status === "ask_user" || answer?.status === "chat") return answer.text ?? "";
-    return answer?.rows ? inWords(answer.rows) : "";
+    return answer?.rows ? summarizeRows(answer.rows) : "";
   }
   const step = turn.run.steps[turn.run.steps.length - 1];
-  return step ? words.running[step.kind] : words.running.start;
+  return step ? labels.running[step.kind] : labels.running.start;
 }
 
 function Suggestions() {
   const [questions, setQuestions] = useState<string[]>([]);
-  const of = database.value;
+  const databaseName = database.value;
   useEffect(() => {
-    let here = true;
+    let active = true;
     setQuestions([]);
-    if (of) {
+    if (databaseName) {
       api
-        .suggestions(of)
-        .catch(() => api.schema(of).then(({ tables }) => tables.slice(0, 4).map((table) => words.countOf(table.name))))
+        .suggestions(databaseName)
+        .catch(() => api.schema(databaseName).then(({ tables }) => tables.slice(0, 4).map((table) => labels.countOf(table.name))))
         .then(
-          (found) => here && setQuestions(found.slice(0, 8)),
+          (found) => active && setQuestions(found.slice(0, 8)),
           () => undefined,
         );
     }
     return () => {
-      here = false;
+      active = false;
     };
-  }, [of]);
+  }, [databaseName]);
   if (questions.length === 0) return null;
   return (
-    <section class="suggestions" aria-label={words.suggestions}>
-      <h2 class="small quiet">{words.suggestions}</h2>
+    <section class="suggestions" aria-label={labels.suggestions}>
+      <h2 class="small quiet">{labels.suggestions}</h2>
       <ul class="row">
         {questions.map((question) => (
           <li key={question}>

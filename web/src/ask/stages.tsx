@@ -1,26 +1,26 @@
 import { duration } from "../duration";
-import { figure } from "../result/text";
+import { formatNumber } from "../result/text";
 import { strings } from "../strings";
-import { tokens } from "../trust/tokens";
-import { colouredTokens } from "../trust/sql-view";
-import { Words } from "../trust/words";
-import { draftShown, type Run, type Step } from "./run";
+import { tokenize } from "../trust/tokens";
+import { highlightTokens } from "../trust/sql-view";
+import { InlineCode } from "../trust/inline-code";
+import { stripFence, type Run, type Step } from "./run";
 
-const words = strings.ask;
-/** As many lines of a draft are shown while it is written. */
-const draftLines = 12;
+const labels = strings.ask;
+/** Maximum number of draft lines shown while streaming. */
+const maxDraftLines = 12;
 
-/** What has been done for a question so far, and what is being done just now. */
+/** Steps of a run, with the current one highlighted. */
 export function Stages({ run, live }: { run: Run; live: boolean }) {
   return (
-    <ol class="stages small" aria-label={words.stages}>
+    <ol class="stages small" aria-label={labels.stages}>
       {run.steps.map((step, i) => (
-        <StepView key={i} step={step} live={live && step.ended === null} dialect={run.dialect} />
+        <StepView key={i} step={step} live={live && step.endedAt === null} dialect={run.dialect} />
       ))}
       {live && run.steps.length === 0 && (
         <li class="stage-now">
           <span class="stage-mark" aria-hidden="true" />
-          {words.running.start}
+          {labels.running.start}
         </li>
       )}
     </ol>
@@ -34,43 +34,43 @@ function StepView({ step, live, dialect }: { step: Step; live: boolean; dialect:
       <span class="stage-mark" aria-hidden="true" />
       <div class="stage-text">
         <p>
-          <strong>{live ? words.running[step.kind] : bad && step.kind === "run" ? words.refused : words.done[step.kind]}</strong>
-          {step.attempt > 1 && <span class="quiet"> · {words.attempt(step.attempt)}</span>}
+          <strong>{live ? labels.running[step.kind] : bad && step.kind === "run" ? labels.refused : labels.done[step.kind]}</strong>
+          {step.attempt > 1 && <span class="quiet"> · {labels.attempt(step.attempt)}</span>}
         </p>
-        <Found step={step} />
+        <StepResult step={step} />
         {live && step.kind === "draft" && step.text && <Draft text={step.text} dialect={dialect} />}
       </div>
     </li>
   );
 }
 
-/** What a step found, in a line or two. */
-function Found({ step }: { step: Step }) {
+/** One-line result of a step. */
+function StepResult({ step }: { step: Step }) {
   switch (step.kind) {
     case "link":
-      return step.tables ? <p class="quiet breaks">{words.linked(step.tables.length, step.of ?? 0, brief(step.tables))}</p> : null;
+      return step.tables ? <p class="quiet breaks">{labels.linkedTables(step.tables.length, step.of ?? 0, joinShort(step.tables))}</p> : null;
     case "recall":
       if (step.error) return <p class="quiet breaks">{step.error}</p>;
-      if (step.known) return <p class="quiet">{words.known}</p>;
-      return step.examples === undefined ? null : <p class="quiet">{words.recalled(step.examples)}</p>;
+      if (step.exactMatch) return <p class="quiet">{labels.exactMatch}</p>;
+      return step.examples === undefined ? null : <p class="quiet">{labels.retrievedExamples(step.examples)}</p>;
     case "draft":
-      return step.agree ? <p class="quiet">{words.agree(...step.agree)}</p> : null;
+      return step.agree ? <p class="quiet">{labels.agree(...step.agree)}</p> : null;
     case "check": {
       if (!step.findings) return null;
-      // What was wrapped around the query says nothing about the query.
-      const told = step.findings.filter((finding) => finding.severity !== "info");
-      if (told.length === 0) return <p class="quiet">{step.approved === false ? words.notSent : words.noFindings}</p>;
+      // Findings of severity `info` concern the text around the query, not the query.
+      const reported = step.findings.filter((finding) => finding.severity !== "info");
+      if (reported.length === 0) return <p class="quiet">{step.approved === false ? labels.notAllowed : labels.noFindings}</p>;
       return (
         <ul class="quiet">
-          {told.slice(0, 4).map((finding, i) => (
+          {reported.slice(0, 4).map((finding, i) => (
             <li key={i} class="breaks">
-              <Words text={finding.message} />
+              <InlineCode text={finding.message} />
             </li>
           ))}
         </ul>
       );
     }
-    case "mend":
+    case "repair":
       return (
         <>
           {step.changes?.slice(0, 5).map((change, i) => (
@@ -83,23 +83,23 @@ function Found({ step }: { step: Step }) {
     case "run":
       if (step.error) return <p class="quiet breaks">{step.error}</p>;
       if (step.rows === undefined) return null;
-      return <p class="quiet">{(step.truncated ? words.ranMore : words.ran)(figure(step.rows), duration(step.ms ?? 0))}</p>;
+      return <p class="quiet">{(step.truncated ? labels.ranTruncated : labels.ran)(formatNumber(step.rows), duration(step.ms ?? 0))}</p>;
     case "retry":
-      return <p class="quiet breaks">{words.strategy(step.strategy ?? "")}</p>;
+      return <p class="quiet breaks">{labels.strategy(step.strategy ?? "")}</p>;
     case "fallback":
-      return <p class="quiet breaks">{brief(step.tables ?? [])}</p>;
+      return <p class="quiet breaks">{joinShort(step.tables ?? [])}</p>;
   }
 }
 
-function brief(names: readonly string[]): string {
+function joinShort(names: readonly string[]): string {
   return names.length > 8 ? `${names.slice(0, 8).join(", ")}, …` : names.join(", ");
 }
 
 function Draft({ text, dialect }: { text: string; dialect: string }) {
-  const shown = draftShown(text).split("\n").slice(-draftLines).join("\n");
+  const shown = stripFence(text).split("\n").slice(-maxDraftLines).join("\n");
   return (
     <pre class="sql">
-      <code>{colouredTokens(tokens(shown, dialect))}</code>
+      <code>{highlightTokens(tokenize(shown, dialect))}</code>
     </pre>
   );
 }

@@ -1,53 +1,54 @@
 import { useState } from "preact/hooks";
-import { wordsOf } from "../loaded";
+import type { Breaker } from "../api";
+import { errorMessage } from "../resource";
 import { strings } from "../strings";
-import { operating, type Breaker } from "./requests";
+import { operationsApi } from "./requests";
 
-const words = strings.operations;
+const labels = strings.operations;
 const tones: Record<Breaker["state"], string> = { closed: "good", open: "bad", half_open: "warn" };
 
-/** Databases and models that are left alone for a while after they failed too often, and the way to ask them again at once. */
-export function Breakers({ breakers, again }: { breakers: Breaker[]; again: () => void }) {
-  const [trouble, setTrouble] = useState("");
+/** Circuit breakers of databases and models, with a button to reset each. */
+export function Breakers({ breakers, reload }: { breakers: Breaker[]; reload: () => void }) {
+  const [error, setError] = useState("");
 
   async function reset(tool: string): Promise<void> {
     try {
-      await operating.reset(tool);
-      setTrouble("");
+      await operationsApi.reset(tool);
+      setError("");
     } catch (error) {
-      setTrouble(wordsOf(error));
+      setError(errorMessage(error));
     }
-    again();
+    reload();
   }
 
   return (
     <section class="stack" aria-labelledby="operations-breakers">
-      <h2 id="operations-breakers">{words.breakers}</h2>
-      {trouble && (
+      <h2 id="operations-breakers">{labels.breakers}</h2>
+      {error && (
         <p class="notice bad" role="alert">
-          {trouble}
+          {error}
         </p>
       )}
       <div class="operations-scroll" tabIndex={0} role="group" aria-labelledby="operations-breakers">
         <table class="operations-table">
           <thead>
             <tr>
-              <th scope="col">{words.tool}</th>
-              <th scope="col">{words.state}</th>
+              <th scope="col">{labels.tool}</th>
+              <th scope="col">{labels.state}</th>
               <th scope="col" class="number">
-                {words.went}
+                {labels.successes}
               </th>
               <th scope="col" class="number">
-                {words.failures}
+                {labels.failures}
               </th>
               <th scope="col" class="number">
-                {words.turnedAway}
+                {labels.rejected}
               </th>
               <th scope="col" class="number">
-                {words.opened}
+                {labels.opens}
               </th>
               <th scope="col">
-                <span class="unseen">{words.actions}</span>
+                <span class="visually-hidden">{labels.actions}</span>
               </th>
             </tr>
           </thead>
@@ -56,8 +57,8 @@ export function Breakers({ breakers, again }: { breakers: Breaker[]; again: () =
               <tr key={breaker.tool}>
                 <th scope="row">{breaker.tool}</th>
                 <td>
-                  <span class={`tag ${tones[breaker.state]}`}>{words.states[breaker.state]}</span>
-                  {breaker.retry_after_ms > 0 && <span class="small quiet"> {words.again(Math.ceil(breaker.retry_after_ms / 1000))}</span>}
+                  <span class={`tag ${tones[breaker.state]}`}>{labels.states[breaker.state]}</span>
+                  {breaker.retry_after_ms > 0 && <span class="small quiet"> {labels.retryIn(Math.ceil(breaker.retry_after_ms / 1000))}</span>}
                 </td>
                 <td class="number">{breaker.successes}</td>
                 <td class="number">{breaker.failures}</td>
@@ -67,10 +68,10 @@ export function Breakers({ breakers, again }: { breakers: Breaker[]; again: () =
                   <button
                     type="button"
                     disabled={breaker.state === "closed"}
-                    aria-label={`${words.reset}: ${breaker.tool}`}
+                    aria-label={`${labels.reset}: ${breaker.tool}`}
                     onClick={() => void reset(breaker.tool)}
                   >
-                    {words.reset}
+                    {labels.reset}
                   </button>
                 </td>
               </tr>

@@ -1,87 +1,88 @@
 import { useEffect, useState } from "preact/hooks";
-import { useLoaded } from "../loaded";
-import { administers } from "../session";
+import type { TraceSummary } from "../api";
+import { useResource } from "../resource";
+import { isAdmin } from "../session";
 import { strings } from "../strings";
 import { Breakers } from "./breakers";
-import { drafts, outcomes, spending } from "./figures";
+import { attemptCounts, outcomes, costByModel } from "./metrics";
 import "./operations.css";
-import { parted, type Sample } from "./prometheus";
-import { operating, type Past } from "./requests";
+import { sumByLabel, type Sample } from "./prometheus";
+import { operationsApi } from "./requests";
 import { Traces } from "./traces";
 
-const words = strings.operations;
+const labels = strings.operations;
 const refreshMs = 15_000;
-const mostPast = 200;
+const maxTraces = 200;
 
-/** How the server is doing. Only for those who administer it: the server would refuse everyone else. */
+/** Dashboard of the server. Administrators only; the server enforces this as well. */
 export function Operations() {
-  return administers.value ? <Figures /> : <p class="notice">{words.onlyAdministrators}</p>;
+  return isAdmin.value ? <Dashboard /> : <p class="notice">{labels.onlyAdministrators}</p>;
 }
 
-function Figures() {
-  const breakers = useLoaded(operating.breakers, []);
-  const figures = useLoaded(operating.figures, []);
-  const past = useLoaded(() => operating.past(mostPast), []);
-  const [following, setFollowing] = useState(false);
-  const refresh = () => [breakers, figures, past].forEach((one) => one.again());
+function Dashboard() {
+  const breakers = useResource(operationsApi.breakers, []);
+  const metrics = useResource(operationsApi.metrics, []);
+  const traces = useResource(() => operationsApi.traces(maxTraces), []);
+  const [autoRefresh, setAutoRefresh] = useState(false);
+  const reloadAll = () => [breakers, metrics, traces].forEach((one) => one.reload());
   useEffect(() => {
-    if (!following) return;
-    const timer = setInterval(refresh, refreshMs);
+    if (!autoRefresh) return;
+    const timer = setInterval(reloadAll, refreshMs);
     return () => clearInterval(timer);
-  }, [following]);
+  }, [autoRefresh]);
 
-  const trouble = breakers.trouble || figures.trouble;
+  const error = breakers.error || metrics.error;
   return (
     <div class="operations stack">
       <header class="row">
-        <h1>{words.title}</h1>
+        <h1>{labels.title}</h1>
         <span class="row operations-tools">
           <label class="row">
-            <input type="checkbox" checked={following} onChange={(event) => setFollowing(event.currentTarget.checked)} />
-            {words.follow(refreshMs / 1000)}
+            <input type="checkbox" checked={autoRefresh} onChange={(event) => setAutoRefresh(event.currentTarget.checked)} />
+            {labels.autoRefresh(refreshMs / 1000)}
           </label>
-          <button type="button" onClick={refresh}>
-            {words.refresh}
+          <button type="button" onClick={reloadAll}>
+            {labels.refresh}
           </button>
         </span>
       </header>
-      {trouble && (
+      {error && (
         <p class="notice bad" role="alert">
-          {trouble}
+          {error}
         </p>
       )}
-      {figures.value && <Outcomes samples={figures.value} past={past.value ?? []} />}
-      {breakers.value && <Breakers breakers={breakers.value} again={breakers.again} />}
-      {figures.value && <Parts title={words.errors} none={words.noErrors} parts={parted(figures.value, "querymend_errors_total", "error_type")} />}
-      {figures.value && <Spending samples={figures.value} />}
-      <Traces past={past.value ?? []} trouble={past.trouble} loading={past.loading} />
+      {metrics.value && <Outcomes samples={metrics.value} traces={traces.value ?? []} />}
+      {breakers.value && <Breakers breakers={breakers.value} reload={breakers.reload} />}
+      {metrics.value && <Breakdown title={labels.errors} none={labels.noErrors} parts={sumByLabel(metrics.value, "querymend_errors_total", "error_type")} />}
+      {metrics.value && <ModelCosts samples={metrics.value} />}
+      <Traces traces={traces.value ?? []} error={traces.error} loading={traces.loading} />
     </div>
   );
 }
 
-function Outcomes({ samples, past }: { samples: Sample[]; past: Past[] }) {
-  const all = outcomes(samples);
-  const recent = drafts(past);
-  const share = (part: number, whole: number) => (whole > 0 ? words.share(part / whole) : "");
-  const counted = recent.first + recent.corrected + recent.failed;
+function Outcomes({ samples, traces }: { samples: Sample[]; traces: TraceSummary[] }) {
+  const totals = outcomes(samples);
+  const recent = attemptCounts(traces);
+  const share = (part: number, whole: number) => (whole > 0 ? labels.share(part / whole) : "");
+  const recentTotal = recent.first + recent.corrected + recent.failed;
   return (
     <section class="stack" aria-labelledby="operations-questions">
-      <h2 id="operations-questions">{words.questions}</h2>
-      <dl class="operations-figures">
-        <Figure name={words.asked} value={all.asked} />
-        <Figure name={words.answered} value={all.answered} note={share(all.answered, all.asked)} />
-        <Figure name={words.failed} value={all.failed} note={share(all.failed, all.asked)} />
-        <Figure name={words.fromMemory} value={all.fromMemory} />
-        <Figure name={words.corrections} value={all.corrections} note={words.ranAfterwards(all.successful)} />
-        <Figure name={words.median} value={seconds(all.median)} note={words.slowest(seconds(all.slowest))} />
+      <h2 id="operations-questions">{labels.questions}</h2>
+      <dl class="operations-stats">
+        <Stat name={labels.asked} value={totals.asked} />
+        <Stat name={labels.answered} value={totals.answered} note={share(totals.answered, totals.asked)} />
+        <Stat name={labels.failed} value={totals.failed} note={share(totals.failed, totals.asked)} />
+        <Stat name={labels.fromMemory} value={totals.fromMemory} />
+        <Stat name={labels.corrections} value={totals.corrections} note={labels.ranAfterwards(totals.successful)} />
+        <Stat name={labels.median} value={seconds(totals.median)} note={labels.p95(seconds(totals.p95))} />
       </dl>
-      {counted > 0 && (
+      {recentTotal > 0 && (
         <>
-          <h3>{words.recent(counted)}</h3>
-          <dl class="operations-figures">
-            <Figure name={words.firstDraft} value={recent.first} note={share(recent.first, counted)} />
-            <Figure name={words.askedAgain} value={recent.corrected} note={share(recent.corrected, counted)} />
-            <Figure name={words.notAnswered} value={recent.failed} note={share(recent.failed, counted)} />
+          <h3>{labels.recent(recentTotal)}</h3>
+          <dl class="operations-stats">
+            <Stat name={labels.firstDraft} value={recent.first} note={share(recent.first, recentTotal)} />
+            <Stat name={labels.afterCorrection} value={recent.corrected} note={share(recent.corrected, recentTotal)} />
+            <Stat name={labels.notAnswered} value={recent.failed} note={share(recent.failed, recentTotal)} />
           </dl>
         </>
       )}
@@ -89,18 +90,18 @@ function Outcomes({ samples, past }: { samples: Sample[]; past: Past[] }) {
   );
 }
 
-function Figure({ name, value, note }: { name: string; value: number | string; note?: string }) {
+function Stat({ name, value, note }: { name: string; value: number | string; note?: string }) {
   return (
     <div class="card">
       <dt class="small quiet">{name}</dt>
-      <dd class="operations-figure">{typeof value === "number" ? value.toLocaleString("en") : value}</dd>
+      <dd class="operations-stat">{typeof value === "number" ? value.toLocaleString("en") : value}</dd>
       {note && <dd class="small quiet">{note}</dd>}
     </div>
   );
 }
 
-function Parts({ title, none, parts }: { title: string; none: string; parts: [string, number][] }) {
-  const most = Math.max(1, ...parts.map(([, count]) => count));
+function Breakdown({ title, none, parts }: { title: string; none: string; parts: [string, number][] }) {
+  const max = Math.max(1, ...parts.map(([, count]) => count));
   return (
     <section class="stack" aria-label={title}>
       <h2>{title}</h2>
@@ -115,7 +116,7 @@ function Parts({ title, none, parts }: { title: string; none: string; parts: [st
                 </th>
                 <td class="number">{count.toLocaleString("en")}</td>
                 <td aria-hidden="true">
-                  <span class="operations-bar" style={{ width: `${(100 * count) / most}%` }} />
+                  <span class="operations-bar" style={{ width: `${(100 * count) / max}%` }} />
                 </td>
               </tr>
             ))}
@@ -126,26 +127,26 @@ function Parts({ title, none, parts }: { title: string; none: string; parts: [st
   );
 }
 
-function Spending({ samples }: { samples: Sample[] }) {
-  const models = spending(samples);
+function ModelCosts({ samples }: { samples: Sample[] }) {
+  const models = costByModel(samples);
   return (
-    <section class="stack" aria-label={words.cost}>
-      <h2>{words.cost}</h2>
-      {models.length === 0 && <p class="quiet">{words.noCost}</p>}
+    <section class="stack" aria-label={labels.cost}>
+      <h2>{labels.cost}</h2>
+      {models.length === 0 && <p class="quiet">{labels.noCost}</p>}
       {models.length > 0 && (
-        <div class="operations-scroll" tabIndex={0} role="group" aria-label={words.cost}>
+        <div class="operations-scroll" tabIndex={0} role="group" aria-label={labels.cost}>
           <table class="operations-table">
             <thead>
               <tr>
-                <th scope="col">{words.model}</th>
+                <th scope="col">{labels.model}</th>
                 <th scope="col" class="number">
-                  {words.tokensRead}
+                  {labels.tokensRead}
                 </th>
                 <th scope="col" class="number">
-                  {words.tokensWritten}
+                  {labels.tokensWritten}
                 </th>
                 <th scope="col" class="number">
-                  {words.usd}
+                  {labels.usd}
                 </th>
               </tr>
             </thead>
@@ -155,7 +156,7 @@ function Spending({ samples }: { samples: Sample[] }) {
                   <th scope="row">{one.model}</th>
                   <td class="number">{one.input.toLocaleString("en")}</td>
                   <td class="number">{one.output.toLocaleString("en")}</td>
-                  <td class="number">{one.usd === null ? words.unknownPrice : one.usd.toFixed(4)}</td>
+                  <td class="number">{one.usd === null ? labels.unknownPrice : one.usd.toFixed(4)}</td>
                 </tr>
               ))}
             </tbody>
@@ -168,6 +169,6 @@ function Spending({ samples }: { samples: Sample[] }) {
 
 function seconds(value: number | null): string {
   if (value === null) return "–";
-  if (value === Infinity) return words.veryLong;
+  if (value === Infinity) return labels.overOneMinute;
   return value < 1 ? `${value * 1000} ms` : `${value} s`;
 }

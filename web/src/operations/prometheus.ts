@@ -1,4 +1,4 @@
-/** One figure of the server's text: its name, what it is about, and its value. */
+/** Sample of the Prometheus text format. */
 export interface Sample {
   name: string;
   labels: Record<string, string>;
@@ -6,27 +6,27 @@ export interface Sample {
 }
 
 /**
- * Reads the text that the server gives to Prometheus. Lines that are not understood are left out: a figure that a newer server
- * adds must not take the others away.
+ * Parses the Prometheus text format. Skips lines that it cannot parse, so that metrics of newer
+ * servers do not break the rest.
  */
-export function readFigures(text: string): Sample[] {
+export function parseMetrics(text: string): Sample[] {
   const samples: Sample[] = [];
   for (const line of text.split("\n")) {
     if (line === "" || line.startsWith("#")) continue;
-    const head = /^([a-zA-Z_:][a-zA-Z0-9_:]*)/.exec(line);
-    if (!head) continue;
-    const name = head[0];
-    const found = line[name.length] === "{" ? readLabels(line, name.length + 1) : { labels: {}, end: name.length };
-    if (!found) continue;
-    // What may follow the value is a time, which nobody here needs.
-    const value = readValue(line.slice(found.end).trim().split(/\s+/)[0] ?? "");
-    if (value !== null) samples.push({ name, labels: found.labels, value });
+    const nameMatch = /^([a-zA-Z_:][a-zA-Z0-9_:]*)/.exec(line);
+    if (!nameMatch) continue;
+    const name = nameMatch[0];
+    const parsed = line[name.length] === "{" ? parseLabels(line, name.length + 1) : { labels: {}, end: name.length };
+    if (!parsed) continue;
+    // An optional timestamp may follow the value.
+    const value = parseValue(line.slice(parsed.end).trim().split(/\s+/)[0] ?? "");
+    if (value !== null) samples.push({ name, labels: parsed.labels, value });
   }
   return samples;
 }
 
-/** Labels are read sign by sign: a value may hold every sign that would end it, written with a backslash before it. */
-function readLabels(line: string, start: number): { labels: Record<string, string>; end: number } | null {
+/** Parses labels character by character: values may contain escaped quotes and braces. */
+function parseLabels(line: string, start: number): { labels: Record<string, string>; end: number } | null {
   const labels: Record<string, string> = Object.create(null) as Record<string, string>;
   let at = start;
   for (;;) {
@@ -49,7 +49,7 @@ function readLabels(line: string, start: number): { labels: Record<string, strin
   }
 }
 
-function readValue(text: string): number | null {
+function parseValue(text: string): number | null {
   if (text === "+Inf") return Infinity;
   if (text === "-Inf") return -Infinity;
   if (text === "NaN" || text === "") return null;
@@ -57,15 +57,15 @@ function readValue(text: string): number | null {
   return Number.isNaN(value) ? null : value;
 }
 
-/** The sum of a figure over everything that has these labels. */
-export function total(samples: Sample[], name: string, labels: Record<string, string> = {}): number {
+/** Sums a metric over all samples that have these labels. */
+export function sumMetric(samples: Sample[], name: string, labels: Record<string, string> = {}): number {
   let sum = 0;
-  for (const sample of samples) if (sample.name === name && fits(sample, labels)) sum += sample.value;
+  for (const sample of samples) if (sample.name === name && hasLabels(sample, labels)) sum += sample.value;
   return sum;
 }
 
-/** A figure, parted by one of its labels; the largest first. */
-export function parted(samples: Sample[], name: string, label: string): [string, number][] {
+/** Sums a metric per value of a label, in descending order. */
+export function sumByLabel(samples: Sample[], name: string, label: string): [string, number][] {
   const parts = new Map<string, number>();
   for (const sample of samples) {
     const part = sample.labels[label];
@@ -75,22 +75,22 @@ export function parted(samples: Sample[], name: string, label: string): [string,
 }
 
 /**
- * The value below which a share of the calls stayed, as near as the histogram's bounds tell: the bound of the bucket that it falls
- * into. `null` where nothing was measured, `Infinity` where it lies beyond the last bound.
+ * Estimates a quantile of a histogram as the upper bound of its bucket. Returns null without
+ * observations, and `Infinity` beyond the last bound.
  */
-export function below(samples: Sample[], histogram: string, share: number, labels: Record<string, string> = {}): number | null {
+export function quantile(samples: Sample[], histogram: string, share: number, labels: Record<string, string> = {}): number | null {
   const buckets = new Map<number, number>();
   for (const sample of samples) {
-    if (sample.name !== `${histogram}_bucket` || !fits(sample, labels)) continue;
-    const bound = readValue(sample.labels["le"] ?? "");
+    if (sample.name !== `${histogram}_bucket` || !hasLabels(sample, labels)) continue;
+    const bound = parseValue(sample.labels["le"] ?? "");
     if (bound !== null) buckets.set(bound, (buckets.get(bound) ?? 0) + sample.value);
   }
-  const counted = [...buckets].sort((a, b) => a[0] - b[0]);
-  const all = counted.at(-1)?.[1] ?? 0;
-  if (all === 0) return null;
-  return counted.find(([, count]) => count >= all * share)?.[0] ?? Infinity;
+  const cumulative = [...buckets].sort((a, b) => a[0] - b[0]);
+  const count = cumulative.at(-1)?.[1] ?? 0;
+  if (count === 0) return null;
+  return cumulative.find(([, seen]) => seen >= count * share)?.[0] ?? Infinity;
 }
 
-function fits(sample: Sample, labels: Record<string, string>): boolean {
+function hasLabels(sample: Sample, labels: Record<string, string>): boolean {
   return Object.entries(labels).every(([label, value]) => sample.labels[label] === value);
 }

@@ -1,32 +1,31 @@
 import { useState } from "preact/hooks";
-import { api, type Event } from "../api";
-import { useLoaded } from "../loaded";
+import { api, type RunEvent, type TraceSummary } from "../api";
+import { useResource } from "../resource";
 import { strings } from "../strings";
-import type { Past } from "./requests";
 
-const words = strings.operations;
+const labels = strings.operations;
 const tones: Record<string, string> = { answered: "good", chat: "good", ask_user: "warn", gave_up: "bad", failed: "bad", abstained: "warn", refused: "warn", drafted: "good" };
 
-/** The last questions of everyone, and every step of one of them. */
-export function Traces({ past, trouble, loading }: { past: Past[]; trouble: string; loading: boolean }) {
+/** Recent questions of all users, each with its events. */
+export function Traces({ traces, error, loading }: { traces: TraceSummary[]; error: string; loading: boolean }) {
   const [typed, setTyped] = useState("");
   const [open, setOpen] = useState("");
   const wanted = typed.toLowerCase();
-  const found = past.filter((one) => `${one.question} ${one.user} ${one.database} ${one.status}`.toLowerCase().includes(wanted));
+  const found = traces.filter((one) => `${one.question} ${one.user} ${one.database} ${one.status}`.toLowerCase().includes(wanted));
   return (
     <section class="stack" aria-labelledby="operations-traces">
-      <h2 id="operations-traces">{words.traces}</h2>
-      {trouble && (
+      <h2 id="operations-traces">{labels.traces}</h2>
+      {error && (
         <p class="notice bad" role="alert">
-          {trouble}
+          {error}
         </p>
       )}
       <label class="row">
-        <span class="small">{words.search}</span>
+        <span class="small">{labels.search}</span>
         <input type="search" value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
       </label>
       <p class="small quiet" role="status">
-        {loading && past.length === 0 ? strings.app.loading : words.traceCount(found.length)}
+        {loading && traces.length === 0 ? strings.app.loading : labels.traceCount(found.length)}
       </p>
       <ul class="stack">
         {found.map((one) => (
@@ -38,10 +37,10 @@ export function Traces({ past, trouble, loading }: { past: Past[]; trouble: stri
               onClick={() => setOpen(open === one.trace_id ? "" : one.trace_id)}
             >
               <span>{one.question}</span>
-              <span class={`tag ${tones[one.status] ?? ""}`}>{words.statuses[one.status as keyof typeof words.statuses] ?? one.status}</span>
+              <span class={`tag ${tones[one.status] ?? ""}`}>{labels.statuses[one.status as keyof typeof labels.statuses] ?? one.status}</span>
             </button>
             <p class="small quiet">
-              {words.trace(
+              {labels.trace(
                 new Date(one.at * 1000).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" }),
                 one.database,
                 one.user,
@@ -59,16 +58,16 @@ export function Traces({ past, trouble, loading }: { past: Past[]; trouble: stri
 }
 
 function Steps({ trace }: { trace: string }) {
-  const { value, trouble, loading } = useLoaded(() => api.trace(trace), [trace]);
-  if (trouble) {
+  const { value, error, loading } = useResource(() => api.trace(trace), [trace]);
+  if (error) {
     return (
       <p class="notice bad" role="alert">
-        {trouble}
+        {error}
       </p>
     );
   }
   if (loading || !value) return <p class="quiet">{strings.app.loading}</p>;
-  // Pieces of text are all in the draft that follows them.
+  // Skip text chunks: the draft that follows contains them.
   const steps = value.filter((event) => event.event !== "text");
   return (
     <ol class="operations-steps">
@@ -76,7 +75,7 @@ function Steps({ trace }: { trace: string }) {
         <li key={index}>
           <details>
             <summary>
-              <span class="tag">{words.events[event.event] ?? event.event}</span> <span class="operations-gist">{gist(event)}</span>
+              <span class="tag">{labels.events[event.event] ?? event.event}</span> <span class="operations-summary">{eventSummary(event)}</span>
             </summary>
             <pre class="operations-event" tabIndex={0}>{JSON.stringify(event, null, 2)}</pre>
           </details>
@@ -86,22 +85,22 @@ function Steps({ trace }: { trace: string }) {
   );
 }
 
-/** What a step was about, in one line. */
-export function gist(event: Event): string {
+/** One-line summary of an event. */
+export function eventSummary(event: RunEvent): string {
   switch (event.event) {
     case "started":
       return `${event.database}, ${event.model}`;
     case "stage":
       return event.stage.replaceAll("_", " ");
-    case "linked":
+    case "schema_linked":
       return event.tables.join(", ");
-    case "recalled":
+    case "examples_retrieved":
       return event.trouble ?? event.examples.map((example) => example.question).join("; ");
     case "reviewed":
       return event.findings.length === 0 ? event.sql : event.findings.map((finding) => finding.message).join("; ");
     case "drafted":
       return event.text;
-    case "mended":
+    case "repaired":
       return event.applied.map((fix) => fix.why).join("; ");
     case "executed":
       return event.sql;

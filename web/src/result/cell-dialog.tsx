@@ -2,23 +2,23 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Cell } from "../api";
 import { copyText } from "../clipboard";
 import { strings } from "../strings";
-import { textOf } from "./text";
+import { cellText } from "./text";
 
-/** A cell as a whole, however long it is. */
+/** Dialog with the full content of a cell. */
 export function CellDialog({ title, cell, close }: { title: string; cell: Cell; close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [said, say] = useState("");
+  const [status, setStatus] = useState("");
   useEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class="cell-dialog" aria-label={title} onClose={close}>
       <h2 class="breaks">{title}</h2>
       <pre tabIndex={0}>
-        {cell === null ? <span class="null">{strings.result.null}</span> : textOf(cell) || <span class="quiet">{strings.result.empty}</span>}
+        {cell === null ? <span class="null">{strings.result.null}</span> : cellText(cell) || <span class="quiet">{strings.result.empty}</span>}
       </pre>
       <div class="row">
         <button
           type="button"
-          onClick={async () => say((await copyText(textOf(cell))) ? strings.result.copiedCell : strings.result.notCopied)}
+          onClick={async () => setStatus((await copyText(cellText(cell))) ? strings.result.copiedCell : strings.result.notCopied)}
         >
           {strings.result.copy}
         </button>
@@ -26,7 +26,7 @@ export function CellDialog({ title, cell, close }: { title: string; cell: Cell; 
           {strings.result.close}
         </button>
         <span role="status" class="quiet small">
-          {said}
+          {status}
         </span>
       </div>
     </dialog>

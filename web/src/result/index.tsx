@@ -1,181 +1,183 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Chart, Rows, Told } from "../api";
+import type { Chart, Rows, ProblemDetails } from "../api";
 import { copyText } from "../clipboard";
 import { strings } from "../strings";
-import { isAborted, toldOf, TroubleNotice } from "../trouble";
+import { isAbortError, toProblem, ErrorBox } from "../error-box";
 import { CellDialog } from "./cell-dialog";
-import { anyChart, ChartPanel } from "./chart";
+import { defaultChart, ChartPanel } from "./chart";
 import { Export } from "./export";
-import { fetchRows, mostRows, type Source } from "./more";
-import { arrange, Overtaken, type Sorting } from "./order";
-import { boxOf, type Place, type Selection } from "./selection";
+import { fetchRows, maxRows, type RowSource } from "./fetch-rows";
+import { sortAndFilter, Superseded, type SortOrder } from "./sort-filter";
+import { selectionBounds, type CellPosition, type Selection } from "./selection";
 import { Table } from "./table";
-import { figure, textOf, tsv } from "./text";
-import { inWords } from "./words";
+import { formatNumber, cellText, tsv } from "./text";
+import { summarizeRows } from "./summary";
 
-export type { Source };
+export type { RowSource };
 
 interface Props {
   rows: Rows;
   chart?: Chart | null | undefined;
-  /** Where the rows can be fetched again, for more of them and for other formats. Without it only what is here can be exported. */
-  source?: Source | undefined;
-  /** Words that came with the rows; without them the rows are put into words here. */
+  /**
+   * Query to fetch more rows or other formats from. Without it only the given rows can be exported.
+   */
+  source?: RowSource | undefined;
+  /** Summary from the server; by default the rows are summarized here. */
   text?: string | null | undefined;
 }
 
-const words = strings.result;
+const labels = strings.result;
 
-/** Rows in words, as a picture where one fits, and as a table. */
-export function ResultView({ rows: given, chart, source, text }: Props) {
-  const [rows, setRows] = useState(given);
-  useEffect(() => setRows(given), [given]);
+/** Result as a summary, a chart where one fits, and a table. */
+export function ResultView({ rows: initialRows, chart, source, text }: Props) {
+  const [rows, setRows] = useState(initialRows);
+  useEffect(() => setRows(initialRows), [initialRows]);
   const single = rows.rows.length === 1 && rows.columns.length === 1;
-  const [pictured, setPictured] = useState(Boolean(chart));
-  useEffect(() => setPictured(Boolean(chart)), [chart]);
-  const picture = useMemo(() => chart ?? anyChart(rows), [chart, rows]);
+  const [chartOpen, setChartOpen] = useState(Boolean(chart));
+  useEffect(() => setChartOpen(Boolean(chart)), [chart]);
+  const shownChart = useMemo(() => chart ?? defaultChart(rows), [chart, rows]);
   return (
     <div class="result stack">
-      {(text || picture?.kind !== "figure") && <p class="in-words breaks">{text || inWords(rows)}</p>}
-      {rows.truncated && <Truncated rows={rows} source={source} take={setRows} />}
-      {picture && picture.kind !== "figure" && (
-        <details class="fold" open={pictured} onToggle={(event) => setPictured(event.currentTarget.open)}>
-          <summary>{words.chart.title}</summary>
-          {pictured && <ChartPanel rows={rows} chart={picture} />}
+      {(text || shownChart?.kind !== "figure") && <p class="summary-text breaks">{text || summarizeRows(rows)}</p>}
+      {rows.truncated && <Truncated rows={rows} source={source} onRows={setRows} />}
+      {shownChart && shownChart.kind !== "figure" && (
+        <details class="fold" open={chartOpen} onToggle={(event) => setChartOpen(event.currentTarget.open)}>
+          <summary>{labels.chart.title}</summary>
+          {chartOpen && <ChartPanel rows={rows} chart={shownChart} />}
         </details>
       )}
-      {picture?.kind === "figure" && <ChartPanel rows={rows} chart={picture} />}
-      {rows.columns.length > 0 && (rows.rows.length > 0 || rows.truncated) && !(single && picture?.kind === "figure") && (
+      {shownChart?.kind === "figure" && <ChartPanel rows={rows} chart={shownChart} />}
+      {rows.columns.length > 0 && (rows.rows.length > 0 || rows.truncated) && !(single && shownChart?.kind === "figure") && (
         <TablePanel rows={rows} source={source} />
       )}
     </div>
   );
 }
 
-/** Says that there is more, and fetches it where that is possible. */
-function Truncated({ rows, source, take }: { rows: Rows; source: Source | undefined; take: (rows: Rows) => void }) {
+/** Notice that rows are truncated, with a button to fetch more. */
+function Truncated({ rows, source, onRows }: { rows: Rows; source: RowSource | undefined; onRows: (rows: Rows) => void }) {
   const [count, setCount] = useState<number | null>(null);
-  const [most, setMost] = useState(rows.rows.length >= mostRows);
-  const [told, setTold] = useState<Told | null>(null);
-  const stop = useRef<AbortController | null>(null);
-  useEffect(() => () => stop.current?.abort(), []);
-  const more = async () => {
+  const [atRowLimit, setAtRowLimit] = useState(rows.rows.length >= maxRows);
+  const [problem, setProblem] = useState<ProblemDetails | null>(null);
+  const controller = useRef<AbortController | null>(null);
+  useEffect(() => () => controller.current?.abort(), []);
+  const fetchMore = async () => {
     if (!source) return;
-    stop.current = new AbortController();
-    setTold(null);
+    controller.current = new AbortController();
+    setProblem(null);
     setCount(0);
     try {
-      const fetched = await fetchRows(source, setCount, stop.current.signal);
-      if (fetched.truncated) setMost(true);
-      if (fetched.rows.length >= rows.rows.length) take(fetched);
+      const fetched = await fetchRows(source, setCount, controller.current.signal);
+      if (fetched.truncated) setAtRowLimit(true);
+      if (fetched.rows.length >= rows.rows.length) onRows(fetched);
     } catch (error) {
-      if (!isAborted(error)) setTold(toldOf(error));
+      if (!isAbortError(error)) setProblem(toProblem(error));
     }
     setCount(null);
   };
   return (
     <div class="notice warn stack">
-      <p>{most ? words.most(figure(rows.rows.length)) : words.truncated(figure(rows.rows.length))}</p>
-      {source && !most && (
+      <p>{atRowLimit ? labels.rowLimit(formatNumber(rows.rows.length)) : labels.truncated(formatNumber(rows.rows.length))}</p>
+      {source && !atRowLimit && (
         <div class="row">
           {count === null ? (
-            <button type="button" onClick={() => void more()}>
-              {words.more}
+            <button type="button" onClick={() => void fetchMore()}>
+              {labels.more}
             </button>
           ) : (
             <>
-              <span role="status">{words.fetching(figure(count))}</span>
-              <button type="button" onClick={() => stop.current?.abort()}>
-                {words.stop}
+              <span role="status">{labels.fetching(formatNumber(count))}</span>
+              <button type="button" onClick={() => controller.current?.abort()}>
+                {labels.stop}
               </button>
             </>
           )}
         </div>
       )}
-      {told && <TroubleNotice told={told} />}
+      {problem && <ErrorBox problem={problem} />}
     </div>
   );
 }
 
-function TablePanel({ rows, source }: { rows: Rows; source: Source | undefined }) {
+function TablePanel({ rows, source }: { rows: Rows; source: RowSource | undefined }) {
   const all = useMemo(() => Uint32Array.from(rows.rows, (_, i) => i), [rows]);
-  const [places, setPlaces] = useState<Uint32Array>(all);
+  const [rowIndices, setRowIndices] = useState<Uint32Array>(all);
   const [filter, setFilter] = useState("");
-  const [sorting, setSorting] = useState<Sorting | null>(null);
+  const [sortOrder, setSortOrder] = useState<SortOrder | null>(null);
   const [busy, setBusy] = useState(false);
   const [selection, setSelection] = useState<Selection | null>(null);
-  const [opened, setOpened] = useState<Place | null>(null);
-  const [said, say] = useState("");
-  const [told, setTold] = useState<Told | null>(null);
+  const [opened, setOpened] = useState<CellPosition | null>(null);
+  const [status, setStatus] = useState("");
+  const [problem, setProblem] = useState<ProblemDetails | null>(null);
 
   useEffect(() => {
-    if (!filter.trim() && !sorting) {
-      setPlaces(all);
+    if (!filter.trim() && !sortOrder) {
+      setRowIndices(all);
       return;
     }
-    const stop = new AbortController();
+    const controller = new AbortController();
     setBusy(true);
-    arrange(rows, filter, sorting, stop.signal).then(
+    sortAndFilter(rows, filter, sortOrder, controller.signal).then(
       (arranged) => {
-        setPlaces(arranged);
+        setRowIndices(arranged);
         setBusy(false);
       },
       (error: unknown) => {
-        if (!(error instanceof Overtaken)) setTold(toldOf(error));
+        if (!(error instanceof Superseded)) setProblem(toProblem(error));
       },
     );
     return () => {
-      stop.abort();
+      controller.abort();
       setBusy(false);
     };
-  }, [rows, all, filter, sorting]);
+  }, [rows, all, filter, sortOrder]);
 
-  // A third press on a head gives back the query's own order.
+  // Cycle through ascending, descending and the order of the query.
   const sort = (column: number) =>
-    setSorting((now) => (now?.column !== column ? { column, down: false } : now.down ? null : { column, down: true }));
+    setSortOrder((now) => (now?.column !== column ? { column, descending: false } : now.descending ? null : { column, descending: true }));
   const copy = async () => {
-    const box = selection && selection.active.row >= 0 ? boxOf(selection) : null;
-    const several = box && (box.top !== box.bottom || box.left !== box.right) ? box : null;
-    const taken = several ? places.subarray(several.top, several.bottom + 1) : places;
-    const columns = rows.columns.map((_, column) => column).filter((column) => !several || (column >= several.left && column <= several.right));
-    say((await copyText(tsv(rows, taken, columns))) ? words.copied(figure(taken.length)) : words.notCopied);
+    const bounds = selection && selection.active.row >= 0 ? selectionBounds(selection) : null;
+    const range = bounds && (bounds.top !== bounds.bottom || bounds.left !== bounds.right) ? bounds : null;
+    const copiedRows = range ? rowIndices.subarray(range.top, range.bottom + 1) : rowIndices;
+    const columns = rows.columns.map((_, column) => column).filter((column) => !range || (column >= range.left && column <= range.right));
+    setStatus((await copyText(tsv(rows, copiedRows, columns))) ? labels.copied(formatNumber(copiedRows.length)) : labels.notCopied);
   };
   const active = selection && selection.active.row >= 0 ? selection.active : null;
-  const cell = (place: Place) => rows.rows[places[place.row] ?? 0]?.[place.column] ?? null;
-  const name = (place: Place) => words.cell(rows.columns[place.column] ?? "", figure((places[place.row] ?? 0) + 1));
+  const cell = (position: CellPosition) => rows.rows[rowIndices[position.row] ?? 0]?.[position.column] ?? null;
+  const cellName = (position: CellPosition) => labels.cell(rows.columns[position.column] ?? "", formatNumber((rowIndices[position.row] ?? 0) + 1));
   return (
     <div class="table-panel">
       <div class="row table-tools">
         <input
           type="search"
           class="table-filter"
-          aria-label={words.filter}
-          placeholder={words.filter}
+          aria-label={labels.filter}
+          placeholder={labels.filter}
           value={filter}
           onInput={(event) => setFilter(event.currentTarget.value)}
         />
         <span class="quiet small" role="status">
-          {busy ? words.sorting : said || words.shown(figure(places.length), figure(rows.rows.length))}
+          {busy ? labels.sorting : status || labels.shown(formatNumber(rowIndices.length), formatNumber(rows.rows.length))}
         </span>
         <span class="row table-actions">
-          <button type="button" title={words.copyWhat} onClick={() => void copy()}>
-            {words.copy}
+          <button type="button" title={labels.copyHint} onClick={() => void copy()}>
+            {labels.copy}
           </button>
-          <Export rows={rows} places={places} source={source} fail={(error) => setTold(toldOf(error))} />
+          <Export rows={rows} rowIndices={rowIndices} source={source} onError={(error) => setProblem(toProblem(error))} />
         </span>
       </div>
-      {told && <TroubleNotice told={told} />}
-      <Table rows={rows} places={places} sorting={sorting} label={words.table} sort={sort} select={setSelection} open={setOpened} />
+      {problem && <ErrorBox problem={problem} />}
+      <Table rows={rows} rowIndices={rowIndices} sortOrder={sortOrder} label={labels.table} onSort={sort} onSelect={setSelection} onOpen={setOpened} />
       {active && (
         <div class="row cell-strip small">
-          <span class="quiet cell-name">{name(active)}</span>
-          <span class="cell-value">{cell(active) === null ? <span class="null">{words.null}</span> : textOf(cell(active)).slice(0, 200)}</span>
+          <span class="quiet cell-name">{cellName(active)}</span>
+          <span class="cell-value">{cell(active) === null ? <span class="null">{labels.null}</span> : cellText(cell(active)).slice(0, 200)}</span>
           <button type="button" class="plain small" onClick={() => setOpened(active)}>
-            {words.wholeCell}
+            {labels.wholeCell}
           </button>
         </div>
       )}
-      {opened && <CellDialog title={name(opened)} cell={cell(opened)} close={() => setOpened(null)} />}
+      {opened && <CellDialog title={cellName(opened)} cell={cell(opened)} close={() => setOpened(null)} />}
     </div>
   );
 }

@@ -1,14 +1,14 @@
 import { Component, createElement, type FunctionComponent } from "preact";
 
-/** A component that is drawn again only when one of its properties is another one. */
-export function memo<P extends object>(draw: FunctionComponent<P>): FunctionComponent<P> {
+/** Memoizes a component: renders again only if a prop changes. */
+export function memo<P extends object>(render: FunctionComponent<P>): FunctionComponent<P> {
   class Memo extends Component<P> {
     override shouldComponentUpdate(next: P): boolean {
       const names = Object.keys(next) as (keyof P)[];
       return names.some((name) => next[name] !== this.props[name as keyof typeof this.props]);
     }
     override render() {
-      return createElement(draw, this.props as P);
+      return createElement(render, this.props as P);
     }
   }
   return Memo as unknown as FunctionComponent<P>;

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { boxOf, moved, type Selection } from "./selection";
+import { selectionBounds, moveSelection, type Selection } from "./selection";
 
 const extent = { rows: 100, columns: 5, page: 10 };
 const at = (row: number, column: number): Selection => ({ active: { row, column }, anchor: { row, column } });
 
-test("keys lead through the table and not out of it", () => {
+test("keys move the selection within the table", () => {
   const check = (from: Selection, key: string, row: number, column: number, control = false) =>
-    expect(moved(from, key, { shift: false, control }, extent)?.active).toEqual({ row, column });
+    expect(moveSelection(from, key, { shift: false, control }, extent)?.active).toEqual({ row, column });
   check(at(0, 0), "ArrowDown", 1, 0);
   check(at(0, 0), "ArrowUp", -1, 0);
   check(at(-1, 0), "ArrowUp", -1, 0);
@@ -18,11 +18,11 @@ test("keys lead through the table and not out of it", () => {
   check(at(5, 2), "End", 5, 4);
   check(at(5, 2), "Home", 0, 0, true);
   check(at(5, 2), "End", 99, 4, true);
-  expect(moved(at(0, 0), "x", { shift: false, control: false }, extent)).toBeNull();
+  expect(moveSelection(at(0, 0), "x", { shift: false, control: false }, extent)).toBeNull();
 });
 
-test("shift keeps the other corner", () => {
-  const first = moved(at(3, 3), "ArrowUp", { shift: true, control: false }, extent);
-  const second = first && moved(first, "ArrowLeft", { shift: true, control: false }, extent);
-  expect(second && boxOf(second)).toEqual({ top: 2, bottom: 3, left: 2, right: 3 });
+test("shift extends the selection from its anchor", () => {
+  const first = moveSelection(at(3, 3), "ArrowUp", { shift: true, control: false }, extent);
+  const second = first && moveSelection(first, "ArrowLeft", { shift: true, control: false }, extent);
+  expect(second && selectionBounds(second)).toEqual({ top: 2, bottom: 3, left: 2, right: 3 });
 });

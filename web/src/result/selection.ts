@@ -1,28 +1,28 @@
-/** A place in the table as it is shown. Row -1 is the head. */
-export interface Place {
+/** Cell of the table as shown. Row -1 is the header. */
+export interface CellPosition {
   row: number;
   column: number;
 }
 
 export interface Selection {
-  active: Place;
-  /** The other corner of what is selected. */
-  anchor: Place;
+  active: CellPosition;
+  /** Opposite corner of the selection. */
+  anchor: CellPosition;
 }
 
-export interface Extent {
+export interface TableExtent {
   rows: number;
   columns: number;
-  /** Rows that fit on the screen. */
+  /** Number of visible rows. */
   page: number;
 }
 
-/** Where a key leads; nothing where the key means nothing here. */
-export function moved(selection: Selection, key: string, { shift, control }: { shift: boolean; control: boolean }, extent: Extent): Selection | null {
+/** Returns the selection after a key press, or null for other keys. */
+export function moveSelection(selection: Selection, key: string, { shift, control }: { shift: boolean; control: boolean }, extent: TableExtent): Selection | null {
   const { row, column } = selection.active;
   const lastRow = extent.rows - 1;
   const lastColumn = extent.columns - 1;
-  const to = (): Place | null => {
+  const target = (): CellPosition | null => {
     switch (key) {
       case "ArrowUp":
         return { row: control ? 0 : row - 1, column };
@@ -44,24 +44,24 @@ export function moved(selection: Selection, key: string, { shift, control }: { s
         return null;
     }
   };
-  const place = to();
-  if (!place) return null;
-  const active = { row: clamp(place.row, shift ? 0 : -1, lastRow), column: clamp(place.column, 0, lastColumn) };
+  const position = target();
+  if (!position) return null;
+  const active = { row: clamp(position.row, shift ? 0 : -1, lastRow), column: clamp(position.column, 0, lastColumn) };
   return { active, anchor: shift && selection.anchor.row >= 0 ? selection.anchor : active };
 }
 
-export function clamp(value: number, least: number, most: number): number {
-  return Math.max(least, Math.min(value, most));
+export function clamp(value: number, min: number, max: number): number {
+  return Math.max(min, Math.min(value, max));
 }
 
-export interface Box {
+export interface Bounds {
   top: number;
   bottom: number;
   left: number;
   right: number;
 }
 
-export function boxOf({ active, anchor }: Selection): Box {
+export function selectionBounds({ active, anchor }: Selection): Bounds {
   return {
     top: Math.min(active.row, anchor.row),
     bottom: Math.max(active.row, anchor.row),
@@ -70,6 +70,6 @@ export function boxOf({ active, anchor }: Selection): Box {
   };
 }
 
-export function inside(box: Box, row: number, column: number): boolean {
+export function inside(box: Bounds, row: number, column: number): boolean {
   return row >= box.top && row <= box.bottom && column >= box.left && column <= box.right;
 }

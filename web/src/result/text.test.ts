@@ -7,7 +7,7 @@ const rows = {
   truncated: false,
 };
 
-test("what a spreadsheet would run is marked as text, and numbers are not", () => {
+test("escapes formulas but not numbers (CSV injection)", () => {
   expect(csv(rows, [0, 1, 2, 3, 4], [0, 1]).split("\r\n")).toEqual([
     "'=name,n",
     "\"'=HYPERLINK(\"\"x\"\")\",-3",

@@ -1,30 +1,30 @@
 import { useMemo, useState } from "preact/hooks";
 import { api, type Table } from "../api";
 import { lazy } from "../lazy";
-import { useLoaded } from "../loaded";
+import { useResource } from "../resource";
 import { database, databases } from "../session";
 import { strings } from "../strings";
 import "./schema.css";
 import { TableView } from "./table";
 import { fullName, search } from "./tables";
 
-const words = strings.schema;
+const labels = strings.schema;
 const Diagram = lazy(() => import("./diagram").then((view) => view.Diagram));
 
-/** What there is to ask about: tables, their columns and keys, and how they hang together. */
+/** Schema browser: tables, columns, keys and an entity-relationship diagram. */
 export function Schema() {
-  const { value, trouble, loading, again } = useLoaded(() => api.schema(database.value), [database.value]);
+  const { value, error, loading, reload } = useResource(() => api.schema(database.value), [database.value]);
   const [typed, setTyped] = useState("");
   const [name, setName] = useState("");
-  const [drawn, setDrawn] = useState(false);
+  const [showDiagram, setShowDiagram] = useState(false);
   const tables = value?.tables ?? [];
-  const found = useMemo(() => search(tables, typed), [tables, typed]);
-  const chosen = tables.find((table) => fullName(table) === name) ?? found[0];
+  const matches = useMemo(() => search(tables, typed), [tables, typed]);
+  const chosen = tables.find((table) => fullName(table) === name) ?? matches[0];
 
   return (
     <div class="schema">
-      <section class="schema-list stack" aria-label={words.tables}>
-        <h1>{words.title}</h1>
+      <section class="schema-list stack" aria-label={labels.tables}>
+        <h1>{labels.title}</h1>
         {databases.value.length > 1 && (
           <label class="stack">
             <span class="small">{strings.app.database}</span>
@@ -36,41 +36,41 @@ export function Schema() {
           </label>
         )}
         <label class="stack">
-          <span class="small">{words.search}</span>
+          <span class="small">{labels.search}</span>
           <input type="search" value={typed} onInput={(event) => setTyped(event.currentTarget.value)} autocomplete="off" />
         </label>
         <p class="small quiet" role="status">
-          {value ? words.count(found.length, tables.length) : loading ? strings.app.loading : ""}
+          {value ? labels.count(matches.length, tables.length) : loading ? strings.app.loading : ""}
         </p>
-        {trouble && (
+        {error && (
           <p class="notice bad" role="alert">
-            {trouble}{" "}
-            <button type="button" onClick={again}>
+            {error}{" "}
+            <button type="button" onClick={reload}>
               {strings.app.tryAgain}
             </button>
           </p>
         )}
         <ul class="schema-names">
-          {found.map((table) => (
+          {matches.map((table) => (
             <li key={fullName(table)}>
               <button type="button" class="schema-name" aria-pressed={table === chosen} onClick={() => setName(fullName(table))}>
                 <span>{fullName(table)}</span>
-                <span class="small quiet">{table.kind === "view" ? words.view : words.columnCount(table.columns.length)}</span>
+                <span class="small quiet">{table.kind === "view" ? labels.view : labels.columnCount(table.columns.length)}</span>
               </button>
             </li>
           ))}
         </ul>
       </section>
-      <section class="schema-detail stack" aria-label={words.detail}>
-        <div class="row" role="group" aria-label={words.show}>
-          <button type="button" aria-pressed={!drawn} onClick={() => setDrawn(false)}>
-            {words.asTable}
+      <section class="schema-detail stack" aria-label={labels.detail}>
+        <div class="row" role="group" aria-label={labels.show}>
+          <button type="button" aria-pressed={!showDiagram} onClick={() => setShowDiagram(false)}>
+            {labels.asTable}
           </button>
-          <button type="button" aria-pressed={drawn} onClick={() => setDrawn(true)}>
-            {words.asDiagram}
+          <button type="button" aria-pressed={showDiagram} onClick={() => setShowDiagram(true)}>
+            {labels.asDiagram}
           </button>
         </div>
-        {drawn && tables.length > 0 && <Diagram tables={tables} chosen={chosen} choose={(table: Table) => setName(fullName(table))} />}
+        {showDiagram && tables.length > 0 && <Diagram tables={tables} chosen={chosen} choose={(table: Table) => setName(fullName(table))} />}
         {chosen && <TableView key={fullName(chosen)} table={chosen} tables={tables} choose={(table) => setName(fullName(table))} />}
       </section>
     </div>

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { boxWidth, layOut, type Box, type Node } from "./layout";
+import { boxWidth, layoutGraph, type Box, type Node } from "./layout";
 
-function node(id: string, ...pointsAt: string[]): Node {
-  return { id, height: 60, pointsAt };
+function node(id: string, ...references: string[]): Node {
+  return { id, height: 60, references };
 }
 
 function overlap(a: Box, b: Box): boolean {
@@ -10,7 +10,7 @@ function overlap(a: Box, b: Box): boolean {
 }
 
 function check(nodes: Node[]) {
-  const diagram = layOut(nodes);
+  const diagram = layoutGraph(nodes);
   expect(diagram.boxes.map((box) => box.id).sort()).toEqual(nodes.map((one) => one.id).sort());
   for (const [index, box] of diagram.boxes.entries()) {
     expect(box.x + boxWidth).toBeLessThanOrEqual(diagram.width);
@@ -20,8 +20,8 @@ function check(nodes: Node[]) {
   return { ...diagram, x: (id: string) => diagram.boxes.find((box) => box.id === id)?.x ?? NaN };
 }
 
-describe("the diagram", () => {
-  test("sets tables that others point at left of those", () => {
+describe("diagram layout", () => {
+  test("places referenced tables to the left", () => {
     const shop = check([
       node("customers"),
       node("products"),
@@ -31,39 +31,39 @@ describe("the diagram", () => {
     ]);
     expect(shop.x("customers")).toBeLessThan(shop.x("orders"));
     expect(shop.x("orders")).toBeLessThan(shop.x("order_items"));
-    expect(shop.lines).toHaveLength(3);
+    expect(shop.edges).toHaveLength(3);
   });
 
-  test("leads a line over several layers past the tables between", () => {
-    const { boxes, lines } = check([node("a"), node("b", "a"), node("c", "b", "a")]);
+  test("routes long edges around the tables in between", () => {
+    const { boxes, edges } = check([node("a"), node("b", "a"), node("c", "b", "a")]);
     const between = boxes.find((box) => box.id === "b");
-    const long = lines.find((line) => line.from === "c" && line.to === "a");
-    // The straight part of the line lies in the layer of `b`, and either above or below it.
+    const long = edges.find((line) => line.from === "c" && line.to === "a");
+    // The straight segment of the edge lies in the layer of `b`, above or below it.
     const level = Number(/L[\d.-]+,([\d.-]+)/.exec(long?.path ?? "")?.[1]);
     expect(between && (level < between.y || level > between.y + between.height)).toBe(true);
   });
 
-  test("bears rings, tables that point at themselves, and ends that are not there", () => {
+  test("handles cycles, self-references and unknown targets", () => {
     const ring = check([node("a", "b"), node("b", "c"), node("c", "a"), node("staff", "staff"), node("lost", "nowhere")]);
-    expect(ring.lines).toHaveLength(3);
+    expect(ring.edges).toHaveLength(3);
   });
 
-  test("has the shape of a screen, also where one table points at many", () => {
+  test("splits tall layers to fit a screen", () => {
     const ends = Array.from({ length: 24 }, (_, index) => node(`end${index}`));
     const star = check([...ends, node("middle", ...ends.map((end) => end.id))]);
     expect(star.height).toBeLessThan(star.width * 1.5);
-    expect(star.lines).toHaveLength(24);
+    expect(star.edges).toHaveLength(24);
   });
 
-  test("is empty without tables", () => {
-    expect(layOut([])).toEqual({ boxes: [], lines: [], width: 0, height: 0 });
+  test("returns an empty layout without tables", () => {
+    expect(layoutGraph([])).toEqual({ boxes: [], edges: [], width: 0, height: 0 });
   });
 
-  test("draws one line where two keys point at the same table", () => {
-    expect(check([node("flights", "airports", "airports"), node("airports")]).lines).toHaveLength(1);
+  test("merges two foreign keys to the same table into one edge", () => {
+    expect(check([node("flights", "airports", "airports"), node("airports")]).edges).toHaveLength(1);
   });
 
-  test("takes hundreds of tables", () => {
+  test("lays out hundreds of tables", () => {
     const many = Array.from({ length: 300 }, (_, index) => node(`t${index}`, ...(index % 3 ? [`t${Math.floor(index / 2)}`] : [])));
     check(many);
   });

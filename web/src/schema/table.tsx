@@ -1,40 +1,40 @@
 import { useState } from "preact/hooks";
 import { api, type Rows, type Table } from "../api";
-import { wordsOf } from "../loaded";
-import { go } from "../routes";
+import { errorMessage } from "../resource";
+import { navigate } from "../routes";
 import { database, dialect } from "../session";
 import { strings } from "../strings";
-import { finder, firstRows, fullName, pointers, type Column } from "./tables";
+import { tableResolver, sampleQuery, fullName, incomingForeignKeys, type Column } from "./tables";
 
-const words = strings.schema;
+const labels = strings.schema;
 const sampleRows = 5;
 
-/** One table with all that is known of it. */
+/** Details of a table. */
 export function TableView({ table, tables, choose }: { table: Table; tables: Table[]; choose: (table: Table) => void }) {
-  const find = finder(tables);
-  const incoming = pointers(tables, table);
+  const resolve = tableResolver(tables);
+  const incoming = incomingForeignKeys(tables, table);
   return (
     <article class="card stack">
       <header class="row">
         <h2 class="schema-title">{fullName(table)}</h2>
-        {table.kind === "view" && <span class="tag">{words.view}</span>}
+        {table.kind === "view" && <span class="tag">{labels.view}</span>}
         <button
           type="button"
           class="main schema-ask"
-          onClick={() => go("ask", { question: words.question(fullName(table)), database: database.value })}
+          onClick={() => navigate("ask", { question: labels.question(fullName(table)), database: database.value })}
         >
-          {words.ask}
+          {labels.ask}
         </button>
       </header>
       {table.comment && <p>{table.comment}</p>}
-      <div class="schema-scroll" tabIndex={0} role="region" aria-label={words.columns}>
+      <div class="schema-scroll" tabIndex={0} role="region" aria-label={labels.columns}>
         <table class="schema-table">
           <thead>
             <tr>
-              <th scope="col">{words.column}</th>
-              <th scope="col">{words.type}</th>
-              <th scope="col">{words.key}</th>
-              <th scope="col">{words.about}</th>
+              <th scope="col">{labels.column}</th>
+              <th scope="col">{labels.type}</th>
+              <th scope="col">{labels.key}</th>
+              <th scope="col">{labels.about}</th>
             </tr>
           </thead>
           <tbody>
@@ -45,15 +45,15 @@ export function TableView({ table, tables, choose }: { table: Table; tables: Tab
                 </th>
                 <td>
                   <span class="mono">{column.type}</span>
-                  {column.nullable === false && <span class="small quiet"> {words.always}</span>}
+                  {column.nullable === false && <span class="small quiet"> {labels.notNull}</span>}
                 </td>
                 <td>
-                  <Keys table={table} column={column} find={find} choose={choose} />
+                  <Keys table={table} column={column} find={resolve} choose={choose} />
                 </td>
                 <td>
                   {column.comment}
                   {column.samples && column.samples.length > 0 && (
-                    <span class="small quiet"> {words.such(column.samples.slice(0, 4))}</span>
+                    <span class="small quiet"> {labels.sampleValues(column.samples.slice(0, 4))}</span>
                   )}
                 </td>
               </tr>
@@ -63,7 +63,7 @@ export function TableView({ table, tables, choose }: { table: Table; tables: Tab
       </div>
       {incoming.length > 0 && (
         <div>
-          <h3>{words.incoming}</h3>
+          <h3>{labels.incoming}</h3>
           <ul>
             {incoming.map(({ table: other, key }) => (
               <li key={`${fullName(other)} ${key.columns.join()}`}>
@@ -71,7 +71,7 @@ export function TableView({ table, tables, choose }: { table: Table; tables: Tab
                   {fullName(other)}
                 </button>{" "}
                 <span class="small quiet">
-                  ({key.columns.join(", ")}){key.inferred && ` ${words.inferred}`}
+                  ({key.columns.join(", ")}){key.inferred && ` ${labels.inferred}`}
                 </span>
               </li>
             ))}
@@ -94,8 +94,8 @@ function Keys({ table, column, find, choose }: KeysProps) {
   const outgoing = (table.foreign_keys ?? []).filter((key) => key.columns.includes(column.name));
   return (
     <>
-      {table.primary_key?.includes(column.name) && <span class="tag good">{words.primary}</span>}{" "}
-      {table.unique?.some((set) => set.length === 1 && set[0] === column.name) && <span class="tag">{words.unique}</span>}
+      {table.primary_key?.includes(column.name) && <span class="tag good">{labels.primary}</span>}{" "}
+      {table.unique?.some((set) => set.length === 1 && set[0] === column.name) && <span class="tag">{labels.unique}</span>}
       {outgoing.map((key) => {
         const target = find(table, key.table);
         const end = `${key.table}.${key.references[key.columns.indexOf(column.name)] ?? ""}`;
@@ -104,13 +104,13 @@ function Keys({ table, column, find, choose }: KeysProps) {
             {target ? (
               <button type="button" class="plain" onClick={() => choose(target)}>
                 <span aria-hidden="true">→ </span>
-                <span class="unseen">{words.pointsAt} </span>
+                <span class="visually-hidden">{labels.references} </span>
                 {end}
               </button>
             ) : (
               end
             )}
-            {key.inferred && <span class="small quiet"> {words.inferred}</span>}
+            {key.inferred && <span class="small quiet"> {labels.inferred}</span>}
           </span>
         );
       })}
@@ -118,20 +118,20 @@ function Keys({ table, column, find, choose }: KeysProps) {
   );
 }
 
-/** The first rows, fetched only when somebody wants to see them. */
+/** Sample rows, fetched on demand. */
 function Samples({ table }: { table: Table }) {
   const [rows, setRows] = useState<Rows | null>(null);
-  const [trouble, setTrouble] = useState("");
+  const [error, setError] = useState("");
   const [loading, setLoading] = useState(false);
 
-  async function look(): Promise<void> {
+  async function loadRows(): Promise<void> {
     setLoading(true);
     try {
-      const sql = firstRows(table, dialect.value, sampleRows);
+      const sql = sampleQuery(table, dialect.value, sampleRows);
       setRows((await api.run({ sql, database: database.value, max_rows: sampleRows })).rows);
-      setTrouble("");
+      setError("");
     } catch (error) {
-      setTrouble(wordsOf(error));
+      setError(errorMessage(error));
     }
     setLoading(false);
   }
@@ -139,21 +139,21 @@ function Samples({ table }: { table: Table }) {
   if (!rows) {
     return (
       <div class="row">
-        <button type="button" onClick={() => void look()} disabled={loading}>
-          {loading ? strings.app.loading : words.samples(sampleRows)}
+        <button type="button" onClick={() => void loadRows()} disabled={loading}>
+          {loading ? strings.app.loading : labels.samples(sampleRows)}
         </button>
-        {trouble && (
+        {error && (
           <span class="notice bad" role="alert">
-            {trouble}
+            {error}
           </span>
         )}
       </div>
     );
   }
   return (
-    <div class="schema-scroll" tabIndex={0} role="region" aria-label={words.samplesOf(fullName(table))}>
+    <div class="schema-scroll" tabIndex={0} role="region" aria-label={labels.samplesOf(fullName(table))}>
       <table class="schema-table">
-        <caption>{rows.rows.length === 0 ? words.noRows : words.samplesOf(fullName(table))}</caption>
+        <caption>{rows.rows.length === 0 ? labels.noRows : labels.samplesOf(fullName(table))}</caption>
         <thead>
           <tr>
             {rows.columns.map((name, index) => (
@@ -166,8 +166,8 @@ function Samples({ table }: { table: Table }) {
         <tbody>
           {rows.rows.map((row, index) => (
             <tr key={index}>
-              {row.map((cell, place) => (
-                <td key={place}>{cell === null ? <span class="quiet">NULL</span> : String(cell)}</td>
+              {row.map((cell, column) => (
+                <td key={column}>{cell === null ? <span class="quiet">NULL</span> : String(cell)}</td>
               ))}
             </tr>
           ))}

@@ -3,67 +3,73 @@ import type { Table } from "../api";
 export type ForeignKey = NonNullable<Table["foreign_keys"]>[number];
 export type Column = Table["columns"][number];
 
-/** The name by which a table is told from all others. */
+/** Returns the schema-qualified name of a table. */
 export function fullName(table: Table): string {
   return table.schema ? `${table.schema}.${table.name}` : table.name;
 }
 
-/** Tables by whatever a key says they point at: their full name, or their name alone where they live side by side. */
-export function finder(tables: Table[]): (from: Table, name: string) => Table | undefined {
+/**
+ * Returns a function that resolves the target of a foreign key: by qualified name, then in the same
+ * schema, then by bare name.
+ */
+export function tableResolver(tables: Table[]): (from: Table, name: string) => Table | undefined {
   const byFullName = new Map(tables.map((table) => [fullName(table), table]));
   const byName = new Map(tables.map((table) => [table.name, table]));
   return (from, name) => byFullName.get(name) ?? (from.schema ? byFullName.get(`${from.schema}.${name}`) : undefined) ?? byName.get(name);
 }
 
-/** Keys of other tables that point at this one. */
-export function pointers(tables: Table[], at: Table): { table: Table; key: ForeignKey }[] {
-  const find = finder(tables);
-  return tables.flatMap((table) => (table.foreign_keys ?? []).filter((key) => find(table, key.table) === at).map((key) => ({ table, key })));
+/** Returns foreign keys of other tables that reference this one. */
+export function incomingForeignKeys(tables: Table[], at: Table): { table: Table; key: ForeignKey }[] {
+  const resolve = tableResolver(tables);
+  return tables.flatMap((table) => (table.foreign_keys ?? []).filter((key) => resolve(table, key.table) === at).map((key) => ({ table, key })));
 }
 
-/** The tables that have every word of the search in their name, a column or a comment; those with it in their name first. */
+/**
+ * Returns tables that contain every term in their name, columns or comments. Name matches come
+ * first.
+ */
 export function search(tables: Table[], typed: string): Table[] {
-  const wanted = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  if (wanted.length === 0) return tables;
-  const holds = (text: string) => wanted.every((word) => text.includes(word));
-  const found = tables.filter((table) => holds(allWords(table)));
-  const named = (table: Table) => (holds(fullName(table).toLowerCase()) ? 0 : 1);
-  return found.sort((a, b) => named(a) - named(b));
+  const terms = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  if (terms.length === 0) return tables;
+  const matchesAll = (text: string) => terms.every((term) => text.includes(term));
+  const matches = tables.filter((table) => matchesAll(searchText(table)));
+  const nameRank = (table: Table) => (matchesAll(fullName(table).toLowerCase()) ? 0 : 1);
+  return matches.sort((a, b) => nameRank(a) - nameRank(b));
 }
 
-function allWords(table: Table): string {
+function searchText(table: Table): string {
   const columns = table.columns.flatMap((column) => [column.name, column.comment ?? ""]);
   return [fullName(table), table.comment ?? "", ...columns].join("\n").toLowerCase();
 }
 
-/** A table with those that are at most so many keys away from it. */
-export function near(tables: Table[], chosen: Table, steps: number): Table[] {
-  const find = finder(tables);
-  let found = new Set([chosen]);
-  for (let step = 0; step < steps; step += 1) {
-    const wider = new Set(found);
+/** Returns the tables at most `maxDistance` foreign keys away from a table. */
+export function tablesWithin(tables: Table[], chosen: Table, maxDistance: number): Table[] {
+  const resolve = tableResolver(tables);
+  let reached = new Set([chosen]);
+  for (let step = 0; step < maxDistance; step += 1) {
+    const wider = new Set(reached);
     for (const table of tables) {
       for (const key of table.foreign_keys ?? []) {
-        const other = find(table, key.table);
-        if (other && found.has(other)) wider.add(table);
-        if (other && found.has(table)) wider.add(other);
+        const other = resolve(table, key.table);
+        if (other && reached.has(other)) wider.add(table);
+        if (other && reached.has(table)) wider.add(other);
       }
     }
-    found = wider;
+    reached = wider;
   }
-  return tables.filter((table) => found.has(table));
+  return tables.filter((table) => reached.has(table));
 }
 
-/** Dialects that write names in backticks; all others take double quotes. */
-const backticks = ["mysql", "spark", "hive", "bigquery", "databricks"];
+/** Dialects that quote identifiers with backticks; all others use double quotes. */
+const backtickDialects = ["mysql", "spark", "hive", "bigquery", "databricks"];
 
 /**
- * A query for the first rows of a table. The columns are named, since `*` would also ask for those that the user may not see, and
- * be refused.
+ * Builds a query for the first rows of a table. Lists the columns explicitly, because `*` would
+ * include denied columns and be rejected.
  */
-export function firstRows(table: Table, dialect: string, rows: number): string {
-  const mark = backticks.includes(dialect) ? "`" : '"';
-  const quoted = (name: string) => mark + name.replaceAll(mark, mark + mark) + mark;
+export function sampleQuery(table: Table, dialect: string, rows: number): string {
+  const quote = backtickDialects.includes(dialect) ? "`" : '"';
+  const quoted = (name: string) => quote + name.replaceAll(quote, quote + quote) + quote;
   const columns = table.columns.map((column) => quoted(column.name)).join(", ");
   const name = table.schema ? `${quoted(table.schema)}.${quoted(table.name)}` : quoted(table.name);
   return `SELECT ${columns} FROM ${name} LIMIT ${rows}`;

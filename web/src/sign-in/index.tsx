@@ -1,70 +1,70 @@
 import { useRef, useState } from "preact/hooks";
-import { key } from "../api";
-import { away, begin, signInNeeded } from "../session";
+import { credential } from "../api";
+import { serverUnreachable, loadSession, signInRequired } from "../session";
 import { strings } from "../strings";
 import "./sign-in.css";
 
-const words = strings.signIn;
+const labels = strings.signIn;
 
-/** Asks for a key or token and tries it. Nothing of it ever becomes part of an address. */
+/** Sign-in form for an API key or token, which never becomes part of a URL. */
 export function SignIn() {
-  const [trouble, setTrouble] = useState("");
-  const [trying, setTrying] = useState(false);
-  const [seen, setSeen] = useState(false);
+  const [error, setError] = useState("");
+  const [submitting, setSubmitting] = useState(false);
+  const [keyVisible, setKeyVisible] = useState(false);
   const field = useRef<HTMLInputElement>(null);
 
   async function signIn(event: Event): Promise<void> {
     event.preventDefault();
     const typed = field.current?.value.trim() ?? "";
-    if (!typed) return complain(words.empty);
-    setTrying(true);
-    setTrouble("");
-    key.set(typed);
-    await begin();
-    setTrying(false);
-    // A key that was refused is not kept: it would be sent again with every request.
-    if (signInNeeded.value && !away.value) {
-      key.set("");
-      complain(words.wrong);
+    if (!typed) return showError(labels.required);
+    setSubmitting(true);
+    setError("");
+    credential.set(typed);
+    await loadSession();
+    setSubmitting(false);
+    // Do not keep a rejected key: it would be sent with every request.
+    if (signInRequired.value && !serverUnreachable.value) {
+      credential.set("");
+      showError(labels.wrong);
     }
   }
 
-  function complain(about: string): void {
-    setTrouble(about);
+  function showError(message: string): void {
+    setError(message);
     field.current?.focus();
   }
 
   return (
     <form class="sign-in card stack" onSubmit={(event) => void signIn(event)} aria-labelledby="sign-in-title">
-      <h1 id="sign-in-title">{words.title}</h1>
-      <p class="quiet">{words.about}</p>
+      <h1 id="sign-in-title">{labels.title}</h1>
+      <p class="quiet">{labels.about}</p>
       <label class="stack">
-        <span>{words.key}</span>
+        <span>{labels.key}</span>
         <input
           ref={field}
-          type={seen ? "text" : "password"}
+          type={keyVisible ? "text" : "password"}
           name="key"
           autocomplete="off"
           autocapitalize="off"
           spellcheck={false}
           autofocus
           class="mono"
-          aria-invalid={trouble !== ""}
-          aria-describedby="sign-in-trouble sign-in-help"
+          aria-invalid={error !== ""}
+          aria-describedby="sign-in-error sign-in-help"
         />
       </label>
       <label class="row">
-        <input type="checkbox" checked={seen} onChange={(event) => setSeen(event.currentTarget.checked)} />
-        {words.show}
+        <input type="checkbox" checked={keyVisible} onChange={(event) => setKeyVisible(event.currentTarget.checked)} />
+        {labels.show}
       </label>
-      <p id="sign-in-trouble" role="alert" class={trouble ? "notice bad" : "unseen"}>
-        {trouble}
+      <p id="sign-in-error" role="alert" class={error ? "notice bad" : "visually-hidden"}>
+        {error}
       </p>
-      <button type="submit" class="main" disabled={trying}>
-        {trying ? words.trying : words.button}
+      <button type="submit" class="main" disabled={submitting}>
+        {submitting ? labels.submitting : labels.button}
       </button>
       <p id="sign-in-help" class="small quiet">
-        {words.help}
+        {labels.help}
       </p>
     </form>
   );

@@ -1,39 +1,39 @@
 import { useEffect, useState } from "preact/hooks";
-import { api, type Checked, type Told } from "../api";
-import { isAborted, toldOf } from "../trouble";
+import { api, type CheckResponse, type ProblemDetails } from "../api";
+import { isAbortError, toProblem } from "../error-box";
 
-/** So long after the last key the query is checked. */
-const pause = 250;
+/** Delay between the last keystroke and the check. */
+const debounceMs = 250;
 
-export interface Live {
-  /** The text that was checked. Its findings stand in no other. */
+export interface LiveCheck {
+  /** Text that was checked; the findings refer to this text only. */
   sql: string;
-  checked: Checked | null;
-  told: Told | null;
-  busy: boolean;
+  response: CheckResponse | null;
+  problem: ProblemDetails | null;
+  checking: boolean;
 }
 
-/** Checks a query as it is typed. What is overtaken by the next key is called off. */
-export function useCheck(sql: string, database: string, question: string): Live {
-  const [live, setLive] = useState<Live>({ sql: "", checked: null, told: null, busy: false });
+/** Checks a query while it is typed. Aborts outdated checks. */
+export function useCheck(sql: string, database: string, question: string): LiveCheck {
+  const [live, setLive] = useState<LiveCheck>({ sql: "", response: null, problem: null, checking: false });
   useEffect(() => {
     if (!sql.trim()) {
-      setLive({ sql, checked: null, told: null, busy: false });
+      setLive({ sql, response: null, problem: null, checking: false });
       return;
     }
-    const stop = new AbortController();
+    const controller = new AbortController();
     const timer = setTimeout(() => {
-      setLive((before) => ({ ...before, busy: true }));
-      api.check({ sql, database, ...(question.trim() && { question }) }, stop.signal).then(
-        (checked) => setLive({ sql, checked, told: null, busy: false }),
+      setLive((before) => ({ ...before, checking: true }));
+      api.check({ sql, database, ...(question.trim() && { question }) }, controller.signal).then(
+        (response) => setLive({ sql, response, problem: null, checking: false }),
         (error: unknown) => {
-          if (!isAborted(error)) setLive({ sql, checked: null, told: toldOf(error), busy: false });
+          if (!isAbortError(error)) setLive({ sql, response: null, problem: toProblem(error), checking: false });
         },
       );
-    }, pause);
+    }, debounceMs);
     return () => {
       clearTimeout(timer);
-      stop.abort();
+      controller.abort();
     };
   }, [sql, database, question]);
   return live;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { applied } from "./edits";
+import { applyEdits } from "./edits";
 
-test("edits count bytes and do not move each other", () => {
+test("applies edits given as byte spans", () => {
   const sql = "SELECT 'é', id, prise FROM p";
   const byte = (text: string) => new TextEncoder().encode(sql.slice(0, sql.indexOf(text))).length;
   const edits = [
@@ -9,9 +9,9 @@ test("edits count bytes and do not move each other", () => {
     { span: { start: byte("prise"), end: byte("prise") + 5 }, text: "price" },
     { span: { start: byte("FROM"), end: byte("FROM") }, text: "AS x " },
   ];
-  expect(applied(sql, edits)).toBe("SELECT 'é', product_id, price AS x FROM p");
+  expect(applyEdits(sql, edits)).toBe("SELECT 'é', product_id, price AS x FROM p");
 });
 
-test("what is deleted is gone", () => {
-  expect(applied("SELECT 1;", [{ span: { start: 8, end: 9 }, text: "" }])).toBe("SELECT 1");
+test("applies deletions", () => {
+  expect(applyEdits("SELECT 1;", [{ span: { start: 8, end: 9 }, text: "" }])).toBe("SELECT 1");
 });

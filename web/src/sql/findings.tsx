@@ -1,25 +1,25 @@
-import type { Fix, Placed } from "../api";
+import type { Fix, LocatedFinding } from "../api";
 import { strings } from "../strings";
-import { RuleLink } from "../trust/mended";
+import { RuleLink } from "../trust/repair-diff";
 import { FindingText } from "../trust/sql-view";
-import { Words } from "../trust/words";
-import type { Live } from "./check";
+import { InlineCode } from "../trust/inline-code";
+import type { LiveCheck } from "./check";
 
-const words = strings.sql;
+const labels = strings.sql;
 
 interface Props {
-  live: Live;
+  live: LiveCheck;
   apply: (fix: Fix) => void;
-  goTo: (finding: Placed) => void;
+  goTo: (finding: LocatedFinding) => void;
 }
 
-/** What is wrong with the query, with a button for each way to mend it. */
+/** Findings of the query, with a button for each fix. */
 export function FindingList({ live, apply, goTo }: Props) {
-  const findings = live.checked?.findings ?? [];
+  const findings = live.response?.findings ?? [];
   return (
     <section class="stack">
       <p id="sql-state" role="status" class="small quiet">
-        {state(live)}
+        {statusText(live)}
       </p>
       <ul class="findings sql-findings small">
         {findings.map((finding, i) => (
@@ -32,7 +32,7 @@ export function FindingList({ live, apply, goTo }: Props) {
                     <button key={j} type="button" class="fix-button breaks" onClick={() => apply(fix)}>
                       <span class={`tag ${fix.applicability === "safe" ? "good" : "warn"}`}>{fix.applicability}</span>
                       <span>
-                        <Words text={words.apply(fix.why)} />
+                        <InlineCode text={labels.apply(fix.why)} />
                       </span>
                     </button>
                   ))}
@@ -41,11 +41,11 @@ export function FindingList({ live, apply, goTo }: Props) {
             </div>
             <button
               type="button"
-              class="plain small finding-place"
-              aria-label={words.goThere(finding.line, finding.column)}
+              class="plain small finding-position"
+              aria-label={labels.goToPosition(finding.line, finding.column)}
               onClick={() => goTo(finding)}
             >
-              {words.place(finding.line, finding.column)}
+              {labels.position(finding.line, finding.column)}
             </button>
             <RuleLink code={finding.code} />
           </li>
@@ -55,11 +55,11 @@ export function FindingList({ live, apply, goTo }: Props) {
   );
 }
 
-function state({ checked, told, busy }: Live): string {
-  if (busy) return words.checking;
-  if (told) return words.notChecked;
-  if (!checked) return "";
-  if (checked.findings.length === 0) return words.clean;
-  const count = words.findings(checked.findings.length);
-  return checked.verdict === "refused" ? `${count}. ${words.refused}` : count;
+function statusText({ response, problem, checking }: LiveCheck): string {
+  if (checking) return labels.checking;
+  if (problem) return labels.notChecked;
+  if (!response) return "";
+  if (response.findings.length === 0) return labels.clean;
+  const count = labels.findings(response.findings.length);
+  return response.verdict === "refused" ? `${count}. ${labels.refused}` : count;
 }

@@ -1,124 +1,124 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { api, type Fix, type Placed, type Ran, type Told } from "../api";
+import { api, type Fix, type LocatedFinding, type RunResponse, type ProblemDetails } from "../api";
 import { DatabasePicker } from "../ask/composer";
 import { duration } from "../duration";
 import { ResultView } from "../result";
-import { handed } from "../routes";
+import { navigationState } from "../routes";
 import { database, dialect } from "../session";
 import { strings } from "../strings";
-import { isAborted, toldOf, TroubleNotice } from "../trouble";
+import { isAbortError, toProblem, ErrorBox } from "../error-box";
 import { format } from "../trust/format";
-import { exactly } from "../trust/place";
+import { findingRange } from "../trust/offsets";
 import { useCheck } from "./check";
 import { replacements } from "./edits";
 import { Editor } from "./editor";
 import { FindingList } from "./findings";
-import { Save } from "./save";
+import { SaveExample } from "./save";
 
-const words = strings.sql;
+const labels = strings.sql;
 
-/** The query and its question stay while other views are looked at. */
+/** Query and question, preserved while other views are open. */
 const query = signal("");
 const question = signal("");
 
-/** Write SQL by hand: checked as it is typed, run read-only. */
+/** SQL editor: checks while typing, runs read-only. */
 export function Sql() {
   const area = useRef<HTMLTextAreaElement>(null);
-  const stop = useRef<AbortController | null>(null);
-  const [ran, setRan] = useState<{ result: Ran; sql: string; database: string } | null>(null);
-  const [told, setTold] = useState<Told | null>(null);
+  const controller = useRef<AbortController | null>(null);
+  const [lastRun, setLastRun] = useState<{ result: RunResponse; sql: string; database: string } | null>(null);
+  const [problem, setProblem] = useState<ProblemDetails | null>(null);
   const [busy, setBusy] = useState(false);
   const sql = query.value;
-  const of = database.value;
+  const databaseName = database.value;
 
   useEffect(() => {
-    const hand = handed.value;
-    if (!hand) return;
-    if (hand.database) database.value = hand.database;
-    if (hand.sql !== undefined) query.value = format(hand.sql, dialect.value).text;
-    question.value = hand.question ?? "";
-    handed.value = null;
-  }, [handed.value]);
-  useEffect(() => () => stop.current?.abort(), []);
+    const state = navigationState.value;
+    if (!state) return;
+    if (state.database) database.value = state.database;
+    if (state.sql !== undefined) query.value = format(state.sql, dialect.value).text;
+    question.value = state.question ?? "";
+    navigationState.value = null;
+  }, [navigationState.value]);
+  useEffect(() => () => controller.current?.abort(), []);
 
-  const live = useCheck(sql, of, question.value);
+  const live = useCheck(sql, databaseName, question.value);
   const marks = useMemo(
-    () => (live.sql === sql && live.checked ? live.checked.findings.map((finding) => ({ finding, piece: exactly(finding, sql) })) : []),
+    () => (live.sql === sql && live.response ? live.response.findings.map((finding) => ({ finding, range: findingRange(finding, sql) })) : []),
     [live, sql],
   );
   const run = async () => {
     if (!sql.trim() || busy) return;
-    stop.current = new AbortController();
+    controller.current = new AbortController();
     setBusy(true);
-    setTold(null);
+    setProblem(null);
     try {
-      const result = await api.run({ sql, database: of }, undefined, stop.current.signal);
-      setRan({ result, sql, database: of });
+      const result = await api.run({ sql, database: databaseName }, undefined, controller.current.signal);
+      setLastRun({ result, sql, database: databaseName });
     } catch (error) {
-      if (!isAborted(error)) setTold(toldOf(error));
+      if (!isAbortError(error)) setProblem(toProblem(error));
     }
     setBusy(false);
   };
   const apply = (fix: Fix) => {
-    // A finding about another text than this one says nothing about where to change it.
-    if (live.sql === sql && area.current) rewrite(area.current, replacements(sql, fix.edits));
+    // Fixes are valid only for the text that was checked.
+    if (live.sql === sql && area.current) typeEdits(area.current, replacements(sql, fix.edits));
   };
-  const goTo = (finding: Placed) => {
-    const { start, end } = exactly(finding, live.sql);
+  const goTo = (finding: LocatedFinding) => {
+    const { start, end } = findingRange(finding, live.sql);
     area.current?.focus();
     area.current?.setSelectionRange(start, end);
   };
-  const whole = (text: string) => area.current && rewrite(area.current, [{ start: 0, end: sql.length, text }]);
+  const replaceAll = (text: string) => area.current && typeEdits(area.current, [{ start: 0, end: sql.length, text }]);
   return (
     <div class="sql-page stack">
       <div>
-        <h1>{words.title}</h1>
-        <p class="quiet small">{words.about}</p>
+        <h1>{labels.title}</h1>
+        <p class="quiet small">{labels.about}</p>
       </div>
-      <Editor area={area} value={sql} dialect={dialect.value} marks={marks} change={(text) => (query.value = text)} run={() => void run()} />
+      <Editor area={area} value={sql} dialect={dialect.value} marks={marks} onChange={(text) => (query.value = text)} onRun={() => void run()} />
       <div class="row">
         {busy ? (
-          <button type="button" onClick={() => stop.current?.abort()}>
-            {words.stop}
+          <button type="button" onClick={() => controller.current?.abort()}>
+            {labels.stop}
           </button>
         ) : (
           <button type="button" class="main" disabled={!sql.trim()} onClick={() => void run()}>
-            {words.run}
+            {labels.run}
           </button>
         )}
-        <button type="button" disabled={!sql.trim()} onClick={() => whole(format(sql, dialect.value).text)}>
-          {words.format}
+        <button type="button" disabled={!sql.trim()} onClick={() => replaceAll(format(sql, dialect.value).text)}>
+          {labels.format}
         </button>
-        <button type="button" disabled={!sql} onClick={() => whole("")}>
-          {words.clear}
+        <button type="button" disabled={!sql} onClick={() => replaceAll("")}>
+          {labels.clear}
         </button>
         <DatabasePicker disabled={busy} />
-        <span class="quiet small sql-keys">{busy ? words.running : words.keys}</span>
+        <span class="quiet small sql-keys">{busy ? labels.running : labels.keys}</span>
       </div>
       <FindingList live={live} apply={apply} goTo={goTo} />
-      {live.told && <TroubleNotice told={live.told} />}
-      {told && <TroubleNotice told={plainly(told)} retry={told.code === "preflight_validation_failed" ? undefined : () => void run()} />}
-      {ran && (
-        <section class="card stack" aria-label={words.result}>
-          <ResultView rows={ran.result.rows} source={{ sql: ran.sql, database: ran.database }} />
-          {typeof ran.result.ms === "number" && <p class="quiet small">{words.took(duration(ran.result.ms))}</p>}
+      {live.problem && <ErrorBox problem={live.problem} />}
+      {problem && <ErrorBox problem={withoutHint(problem)} retry={problem.code === "preflight_validation_failed" ? undefined : () => void run()} />}
+      {lastRun && (
+        <section class="card stack" aria-label={labels.result}>
+          <ResultView rows={lastRun.result.rows} source={{ sql: lastRun.sql, database: lastRun.database }} />
+          {typeof lastRun.result.ms === "number" && <p class="quiet small">{labels.took(duration(lastRun.result.ms))}</p>}
         </section>
       )}
-      <Save sql={sql} database={of} question={question.value} change={(text) => (question.value = text)} />
+      <SaveExample sql={sql} database={databaseName} question={question.value} onQuestionChange={(text) => (question.value = text)} />
     </div>
   );
 }
 
-/** What is wrong with a query stands above already, where it can be mended; the hint is for programs. */
-function plainly(told: Told): Told {
-  return told.code === "preflight_validation_failed" ? { ...told, hint: null } : told;
+/** Removes the hint, which is meant for API clients: the findings are already shown above. */
+function withoutHint(problem: ProblemDetails): ProblemDetails {
+  return problem.code === "preflight_validation_failed" ? { ...problem, hint: null } : problem;
 }
 
-/** Changes the text as if it were typed, so that it can be undone like anything else that was typed. */
-function rewrite(area: HTMLTextAreaElement, all: readonly { start: number; end: number; text: string }[]): void {
+/** Applies edits as if typed, so that undo works. */
+function typeEdits(area: HTMLTextAreaElement, edits: readonly { start: number; end: number; text: string }[]): void {
   area.focus();
-  for (const { start, end, text } of all) {
+  for (const { start, end, text } of edits) {
     area.setSelectionRange(start, end);
     const typed = text ? document.execCommand("insertText", false, text) : start === end || document.execCommand("delete");
     if (typed) continue;

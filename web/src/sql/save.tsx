@@ -1,27 +1,27 @@
 import { useEffect, useState } from "preact/hooks";
-import { api, type Told } from "../api";
+import { api, type ProblemDetails } from "../api";
 import { strings } from "../strings";
-import { toldOf, TroubleNotice } from "../trouble";
+import { toProblem, ErrorBox } from "../error-box";
 
-const words = strings.sql;
+const labels = strings.sql;
 
-/** Keeps a query with the question that it answers, so that questions like it are answered better. */
-export function Save({ sql, database, question, change }: { sql: string; database: string; question: string; change: (question: string) => void }) {
+/** Form that saves the query as a few-shot example. */
+export function SaveExample({ sql, database, question, onQuestionChange }: { sql: string; database: string; question: string; onQuestionChange: (question: string) => void }) {
   const [saved, setSaved] = useState(false);
-  const [told, setTold] = useState<Told | null>(null);
+  const [problem, setProblem] = useState<ProblemDetails | null>(null);
   useEffect(() => setSaved(false), [sql, database, question]);
   const save = async () => {
-    setTold(null);
+    setProblem(null);
     try {
       await api.addExample({ sql, database, question: question.trim() });
       setSaved(true);
     } catch (error) {
-      setTold(toldOf(error));
+      setProblem(toProblem(error));
     }
   };
   return (
     <details class="fold sql-save" open={question !== ""}>
-      <summary>{words.save}</summary>
+      <summary>{labels.save}</summary>
       <form
         class="stack"
         onSubmit={(event) => {
@@ -29,23 +29,23 @@ export function Save({ sql, database, question, change }: { sql: string; databas
           void save();
         }}
       >
-        <p class="small quiet">{words.saveAbout}</p>
+        <p class="small quiet">{labels.saveAbout}</p>
         <div class="row">
           <input
             class="sql-question"
-            aria-label={words.question}
-            placeholder={words.question}
+            aria-label={labels.question}
+            placeholder={labels.question}
             value={question}
-            onInput={(event) => change(event.currentTarget.value)}
+            onInput={(event) => onQuestionChange(event.currentTarget.value)}
           />
           <button type="submit" disabled={!question.trim() || !sql.trim()}>
-            {words.saveNow}
+            {labels.saveNow}
           </button>
         </div>
         <p role="status" class="small">
-          {saved ? words.saved : ""}
+          {saved ? labels.saved : ""}
         </p>
-        {told && <TroubleNotice told={told} />}
+        {problem && <ErrorBox problem={problem} />}
       </form>
     </details>
   );

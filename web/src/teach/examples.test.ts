@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Example } from "../api";
-import { queue, search } from "./examples";
+import { reviewQueue, search } from "./examples";
 
 function example(question: string, more: Partial<Example> = {}): Example {
   return {
@@ -19,7 +19,7 @@ function example(question: string, more: Partial<Example> = {}): Example {
   };
 }
 
-test("examples are found by words of their question and query, the newest first", () => {
+test("finds examples by question or query, newest first", () => {
   const seen = { standing: "verified" } as const;
   const all = [
     example("How many orders?", { ...seen, added: 1 }),
@@ -31,7 +31,7 @@ test("examples are found by words of their question and query, the newest first"
   expect(search(all, "", "rejected")).toEqual([]);
 });
 
-test("the queue begins with what was shown most often", () => {
+test("orders the review queue by use", () => {
   const all = [example("a"), example("b", { uses: 3 }), example("c", { standing: "verified", uses: 9 })];
-  expect(queue(all).map((one) => one.question)).toEqual(["b", "a"]);
+  expect(reviewQueue(all).map((one) => one.question)).toEqual(["b", "a"]);
 });

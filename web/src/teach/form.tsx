@@ -1,40 +1,40 @@
 import { useId, useState } from "preact/hooks";
-import { wordsOf } from "../loaded";
-import { administers, me } from "../session";
+import { errorMessage } from "../resource";
+import { isAdmin, currentUser } from "../session";
 import { strings } from "../strings";
 
-const words = strings.teach;
+const labels = strings.teach;
 
 interface Props {
   title: string;
   question: string;
   sql: string;
-  /** A question that is part of an answer stays as it was asked. */
+  /** Makes the question read-only. */
   fixedQuestion?: boolean;
   save: (question: string, sql: string, shared: boolean) => Promise<void>;
   close: () => void;
 }
 
-/** A question with the query that answers it, to be written or changed. */
+/** Form to create or edit an example. */
 export function ExampleForm({ title, question, sql, fixedQuestion, save, close }: Props) {
   const [typedQuestion, setQuestion] = useState(question);
   const [typedSql, setSql] = useState(sql);
   const [shared, setShared] = useState(false);
-  const [trouble, setTrouble] = useState("");
+  const [error, setError] = useState("");
   const [saving, setSaving] = useState(false);
   const titleId = useId();
-  // Sharing with all needs others to share with.
-  const mayShare = administers.value && me.value?.signs_in === true;
+  // Sharing requires other users.
+  const canShare = isAdmin.value && currentUser.value?.signs_in === true;
 
   async function submit(event: Event): Promise<void> {
     event.preventDefault();
-    if (!typedQuestion.trim() || !typedSql.trim()) return setTrouble(words.bothNeeded);
+    if (!typedQuestion.trim() || !typedSql.trim()) return setError(labels.bothNeeded);
     setSaving(true);
     try {
       await save(typedQuestion.trim(), typedSql.trim(), shared);
       close();
     } catch (error) {
-      setTrouble(wordsOf(error));
+      setError(errorMessage(error));
       setSaving(false);
     }
   }
@@ -48,7 +48,7 @@ export function ExampleForm({ title, question, sql, fixedQuestion, save, close }
     >
       <h3 id={titleId}>{title}</h3>
       <label class="stack">
-        <span class="small">{words.question}</span>
+        <span class="small">{labels.question}</span>
         <input
           value={typedQuestion}
           readOnly={fixedQuestion}
@@ -57,7 +57,7 @@ export function ExampleForm({ title, question, sql, fixedQuestion, save, close }
         />
       </label>
       <label class="stack">
-        <span class="small">{words.query}</span>
+        <span class="small">{labels.query}</span>
         <textarea
           class="mono"
           rows={6}
@@ -67,23 +67,23 @@ export function ExampleForm({ title, question, sql, fixedQuestion, save, close }
           onInput={(event) => setSql(event.currentTarget.value)}
         />
       </label>
-      {mayShare && (
+      {canShare && (
         <label class="row">
           <input type="checkbox" checked={shared} onChange={(event) => setShared(event.currentTarget.checked)} />
-          {words.shared}
+          {labels.shared}
         </label>
       )}
-      {trouble && (
+      {error && (
         <p class="notice bad" role="alert">
-          {trouble}
+          {error}
         </p>
       )}
       <div class="row">
         <button type="submit" class="main" disabled={saving}>
-          {words.save}
+          {labels.save}
         </button>
         <button type="button" onClick={close}>
-          {words.cancel}
+          {labels.cancel}
         </button>
       </div>
     </form>

@@ -1,101 +1,101 @@
 import { useMemo, useState } from "preact/hooks";
 import { api, type Example } from "../api";
-import { useLoaded, wordsOf } from "../loaded";
-import { go } from "../routes";
+import { useResource, errorMessage } from "../resource";
+import { navigate } from "../routes";
 import { database } from "../session";
 import { strings } from "../strings";
-import { queue, search, type Standing } from "./examples";
+import { reviewQueue, search, type VerificationStatus } from "./examples";
 import { ExampleForm } from "./form";
-import { teaching } from "./requests";
+import { feedbackApi } from "./requests";
 import "./teach.css";
 
-const words = strings.teach;
-/** Those that were not looked at are not among them: they have a place of their own. */
-const standings: Standing[] = ["verified", "stale", "rejected"];
-const tones: Record<Standing, string> = { verified: "good", unverified: "warn", stale: "", rejected: "bad" };
+const labels = strings.teach;
+/** Statuses to filter by. Unreviewed examples have their own section. */
+const statuses: VerificationStatus[] = ["verified", "stale", "rejected"];
+const tones: Record<VerificationStatus, string> = { verified: "good", unverified: "warn", stale: "", rejected: "bad" };
 
-/** What was learnt from answers: questions with their queries, those first that wait for somebody to look at them. */
+/** Example manager, with the review queue first. */
 export function Teach() {
-  const { value, trouble, loading, again } = useLoaded(() => api.examples(database.value), [database.value]);
+  const { value, error, loading, reload } = useResource(() => api.examples(database.value), [database.value]);
   const [typed, setTyped] = useState("");
-  const [standing, setStanding] = useState<Standing | "">("");
+  const [status, setStatus] = useState<VerificationStatus | "">("");
   const [adding, setAdding] = useState(false);
-  const [failed, setFailed] = useState("");
+  const [actionError, setActionError] = useState("");
   const examples = value ?? [];
-  const waiting = useMemo(() => queue(examples), [examples]);
-  const found = useMemo(() => search(examples, typed, standing), [examples, typed, standing]);
+  const waiting = useMemo(() => reviewQueue(examples), [examples]);
+  const matches = useMemo(() => search(examples, typed, status), [examples, typed, status]);
 
-  const change: Change = async (what) => {
-    setFailed("");
+  const perform: PerformAction = async (action) => {
+    setActionError("");
     try {
-      await what();
+      await action();
     } catch (error) {
-      setFailed(wordsOf(error));
+      setActionError(errorMessage(error));
     }
-    again();
+    reload();
   };
 
   return (
     <div class="teach stack">
       <header class="row">
-        <h1>{words.title}</h1>
+        <h1>{labels.title}</h1>
         <button type="button" class="teach-add" aria-expanded={adding} onClick={() => setAdding(!adding)}>
-          {words.add}
+          {labels.add}
         </button>
       </header>
-      <p class="quiet">{words.about}</p>
+      <p class="quiet">{labels.about}</p>
       {adding && (
         <ExampleForm
-          title={words.add}
+          title={labels.add}
           question=""
           sql=""
           save={async (question, sql, shared) => {
-            await teaching.add(question, sql, database.value, shared);
-            again();
+            await feedbackApi.add(question, sql, database.value, shared);
+            reload();
           }}
           close={() => setAdding(false)}
         />
       )}
-      {(trouble || failed) && (
+      {(error || actionError) && (
         <p class="notice bad" role="alert">
-          {failed || trouble}
+          {actionError || error}
         </p>
       )}
       {waiting.length > 0 && (
         <section class="stack" aria-labelledby="teach-queue">
-          <h2 id="teach-queue">{words.queue(waiting.length)}</h2>
+          <h2 id="teach-queue">{labels.queue(waiting.length)}</h2>
           <ul class="stack">
             {waiting.map((example) => (
-              <ExampleView key={example.id} example={example} change={change} again={again} review />
+              <ExampleView key={example.id} example={example} perform={perform} reload={reload} review />
             ))}
           </ul>
         </section>
       )}
       <section class="stack" aria-labelledby="teach-all">
-        <h2 id="teach-all">{words.all}</h2>
+        <h2 id="teach-all">{labels.all}</h2>
         <div class="row">
           <label class="row">
-            <span class="small">{words.search}</span>
+            <span class="small">{labels.search}</span>
             <input type="search" value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
           </label>
           <label class="row">
-            <span class="small">{words.standing}</span>
-            <select value={standing} onChange={(event) => setStanding(event.currentTarget.value as Standing | "")}>
-              <option value="">{words.any}</option>
-              {standings.map((one) => (
+            <span class="small">{labels.status}</span>
+            <select value={status} onChange={(event) => setStatus(event.currentTarget.value as VerificationStatus | "")}>
+              <option value="">{labels.any}</option>
+              {statuses.map((one) => (
                 <option key={one} value={one}>
-                  {words.standings[one]}
+                  {labels.statuses[one]}
                 </option>
               ))}
             </select>
           </label>
         </div>
         <p class="small quiet" role="status">
-          {value ? words.count(found.length) : loading ? strings.app.loading : ""}
+          {value ? labels.count(matches.length) : loading ? strings.app.loading : ""}
         </p>
         <ul class="stack">
-          {found.map((example) => (
-            <ExampleView key={example.id} example={example} change={change} again={again} />
+          {matches.map((example) => (
+            <ExampleView key={example.id} example={example} perform={perform} reload={reload} />
           ))}
         </ul>
       </section>
@@ -103,34 +103,34 @@ export function Teach() {
   );
 }
 
-type Change = (what: () => Promise<unknown>) => Promise<void>;
+type PerformAction = (what: () => Promise<unknown>) => Promise<void>;
 
 interface Props {
   example: Example;
-  change: Change;
-  again: () => void;
+  perform: PerformAction;
+  reload: () => void;
   review?: boolean;
 }
 
-function ExampleView({ example, change, again, review = false }: Props) {
+function ExampleView({ example, perform, reload, review = false }: Props) {
   const [editing, setEditing] = useState(false);
   const { id } = example;
-  // An example says its database by address; the server wants the name that users know.
+  // Examples refer to their database by URL; the API expects its configured name.
   const name = database.value;
-  const about = (verb: string) => `${verb}: ${example.question}`;
+  const labelFor = (verb: string) => `${verb}: ${example.question}`;
 
   if (editing) {
     return (
       <li>
         <ExampleForm
-          title={words.edit}
+          title={labels.edit}
           question={example.question}
           sql={example.sql}
           save={async (question, sql, shared) => {
-            const saved = await teaching.add(question, sql, name, shared);
-            // An example is known by its question: with another question it is another one, and the old one goes.
-            if (saved.id !== id) await teaching.remove(id, name);
-            again();
+            const saved = await feedbackApi.add(question, sql, name, shared);
+            // The id derives from the question: after a changed question, remove the old example.
+            if (saved.id !== id) await feedbackApi.remove(id, name);
+            reload();
           }}
           close={() => setEditing(false)}
         />
@@ -141,36 +141,36 @@ function ExampleView({ example, change, again, review = false }: Props) {
     <li class="card stack example">
       <div class="row">
         <h3>{example.question}</h3>
-        <span class={`tag ${tones[example.standing]}`}>{words.standings[example.standing]}</span>
-        <span class="tag">{words.provenances[example.provenance]}</span>
+        <span class={`tag ${tones[example.standing]}`}>{labels.statuses[example.standing]}</span>
+        <span class="tag">{labels.provenances[example.provenance]}</span>
       </div>
       <pre class="example-sql">{example.sql}</pre>
       <div class="row">
         {(review || example.standing !== "verified") && (
-          <button type="button" aria-label={about(words.approve)} onClick={() => void change(() => teaching.review(id, true, name))}>
-            {words.approve}
+          <button type="button" aria-label={labelFor(labels.approve)} onClick={() => void perform(() => feedbackApi.rateExample(id, true, name))}>
+            {labels.approve}
           </button>
         )}
         {(review || example.standing === "verified") && (
-          <button type="button" aria-label={about(words.reject)} onClick={() => void change(() => teaching.review(id, false, name))}>
-            {words.reject}
+          <button type="button" aria-label={labelFor(labels.reject)} onClick={() => void perform(() => feedbackApi.rateExample(id, false, name))}>
+            {labels.reject}
           </button>
         )}
-        <button type="button" class="plain" aria-label={about(words.edit)} onClick={() => setEditing(true)}>
-          {words.edit}
+        <button type="button" class="plain" aria-label={labelFor(labels.edit)} onClick={() => setEditing(true)}>
+          {labels.edit}
         </button>
-        <button type="button" class="plain" aria-label={about(words.tryIt)} onClick={() => go("sql", { sql: example.sql, database: name })}>
-          {words.tryIt}
+        <button type="button" class="plain" aria-label={labelFor(labels.tryIt)} onClick={() => navigate("sql", { sql: example.sql, database: name })}>
+          {labels.tryIt}
         </button>
-        <button type="button" class="plain" aria-label={about(words.remove)} onClick={() => void change(() => teaching.remove(id, name))}>
-          {words.remove}
+        <button type="button" class="plain" aria-label={labelFor(labels.remove)} onClick={() => void perform(() => feedbackApi.remove(id, name))}>
+          {labels.remove}
         </button>
-        <span class="small quiet example-use">{words.use(example.uses, example.helped, example.hurt, when(example.added))}</span>
+        <span class="small quiet example-use">{labels.use(example.uses, example.helped, example.hurt, addedDate(example.added))}</span>
       </div>
     </li>
   );
 }
 
-function when(seconds: number): string {
+function addedDate(seconds: number): string {
   return seconds > 0 ? new Date(seconds * 1000).toLocaleDateString("en", { dateStyle: "medium" }) : "";
 }

@@ -1,49 +1,49 @@
 import type { Answer } from "../api";
 import { Popup } from "../popup";
 import { strings } from "../strings";
-import { Words } from "./words";
+import { InlineCode } from "./inline-code";
 
-const words = strings.trust;
+const labels = strings.trust;
 const tones = { high: "good", medium: "warn", low: "bad" } as const;
-/** Colour never carries the meaning alone: each level has its own shape too. */
+/** Each level also has its own shape, because color alone is not accessible. */
 const shapes = { high: "●", medium: "◐", low: "○" } as const;
 
-/** How sure the answer is. It opens to what that was concluded from. */
+/** Confidence badge; opens a list of reasons and checks. */
 export function Confidence({ answer }: { answer: Answer }) {
   const level = answer.confidence;
   const { metadata, warnings } = answer;
   const checks = [
-    words.checked.reviews(metadata.reviews),
-    words.checked.findings(warnings.length),
-    words.checked.corrections(metadata.correction_attempts),
-    words.checked.executions(metadata.tool_executions),
-    words.checked.models(metadata.llm_calls),
-    ...(answer.remembered ? [words.checked.remembered] : []),
-    ...(answer.fallback ? [words.checked.fallback] : []),
+    labels.checked.reviews(metadata.reviews),
+    labels.checked.findings(warnings.length),
+    labels.checked.corrections(metadata.correction_attempts),
+    labels.checked.executions(metadata.tool_executions),
+    labels.checked.models(metadata.llm_calls),
+    ...(answer.remembered ? [labels.checked.remembered] : []),
+    ...(answer.fallback ? [labels.checked.fallback] : []),
   ];
   const button = (
     <>
-      <span aria-hidden="true">{shapes[level]}</span> {words.confidence[level]}
+      <span aria-hidden="true">{shapes[level]}</span> {labels.confidence[level]}
     </>
   );
   return (
-    <Popup look="confidence" buttonLook={`tag ${tones[level]}`} button={button}>
+    <Popup className="confidence" buttonClass={`tag ${tones[level]}`} button={button}>
       {() => (
         <div class="card stack small">
-          <p>{words.confidenceMeans[level]}</p>
+          <p>{labels.confidenceMeaning[level]}</p>
           {answer.reasons.length > 0 && (
             <>
-              <h3>{words.reasons}</h3>
+              <h3>{labels.reasons}</h3>
               <ul class="dots">
                 {answer.reasons.map((reason) => (
                   <li key={reason} class="breaks">
-                    <Words text={reason} />
+                    <InlineCode text={reason} />
                   </li>
                 ))}
               </ul>
             </>
           )}
-          <h3>{words.checks}</h3>
+          <h3>{labels.checks}</h3>
           <ul class="dots">
             {checks.map((check) => (
               <li key={check}>{check}</li>

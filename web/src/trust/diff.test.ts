@@ -3,9 +3,9 @@ import { diff, type Part } from "./diff";
 
 const side = (parts: Part[], left: "removed" | "added") =>
   parts.filter((part) => part.kind === "same" || part.kind === left).map((part) => part.text).join("").replace(/\s+/g, "");
-const bare = (sql: string) => sql.replace(/\s+/g, "");
+const withoutSpace = (sql: string) => sql.replace(/\s+/g, "");
 
-test("both queries can be read out of the difference", () => {
+test("both queries can be reconstructed from the diff", () => {
   const pairs = [
     ["SELECT AVG(prise) FROM p", "SELECT AVG(price) FROM p"],
     ["SELECT a FROM t", "SELECT a FROM t"],
@@ -16,12 +16,12 @@ test("both queries can be read out of the difference", () => {
   ] as const;
   for (const [before, after] of pairs) {
     const parts = diff(before, after);
-    expect(side(parts, "removed")).toBe(bare(before));
-    expect(side(parts, "added")).toBe(bare(after));
+    expect(side(parts, "removed")).toBe(withoutSpace(before));
+    expect(side(parts, "added")).toBe(withoutSpace(after));
   }
 });
 
-test("a name that was mended is one change", () => {
+test("shows a replaced identifier as one change", () => {
   expect(diff("SELECT AVG(prise) FROM p", "SELECT  AVG(price)\nFROM p")).toEqual([
     { kind: "same", text: "SELECT AVG(" },
     { kind: "removed", text: "prise" },
@@ -30,7 +30,7 @@ test("a name that was mended is one change", () => {
   ]);
 });
 
-test("spaces between runs are struck out with none of them", () => {
+test("excludes surrounding whitespace from changes", () => {
   for (const part of diff("SELECT a FROM t", "SELECT a, b FROM t WHERE x")) {
     if (part.kind !== "same") expect(part.text).toBe(part.text.trim());
   }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { format } from "./format";
-import { tokens } from "./tokens";
+import { tokenize } from "./tokens";
 
 const queries = [
   "SELECT 1",
@@ -17,27 +17,27 @@ const queries = [
   "",
 ];
 
-test("nothing but white space between tokens changes, and layout is stable", () => {
+test("changes only whitespace and is idempotent", () => {
   for (const sql of queries) {
     const { text } = format(sql);
-    const solid = (of: string) => tokens(of).filter((token) => token.kind !== "space").map((token) => token.text);
-    expect(solid(text)).toEqual(solid(sql));
+    const codeTokens = (of: string) => tokenize(of).filter((token) => token.kind !== "space").map((token) => token.text);
+    expect(codeTokens(text)).toEqual(codeTokens(sql));
     expect(format(text).text).toBe(text);
   }
 });
 
-test("every place of the query is found again", () => {
+test("maps every token offset to the formatted text", () => {
   for (const sql of queries) {
-    const { text, place } = format(sql);
-    for (const token of tokens(sql)) {
+    const { text, mapOffset } = format(sql);
+    for (const token of tokenize(sql)) {
       if (token.kind === "space") continue;
-      const start = place(token.at);
+      const start = mapOffset(token.offset);
       expect(text.slice(start, start + token.text.length)).toBe(token.text);
     }
   }
 });
 
-test("clauses, joins and conditions begin lines", () => {
+test("starts a line at each clause, join and condition", () => {
   expect(format(queries[2] ?? "").text).toMatchInlineSnapshot(`
     "SELECT c.name, COUNT(*) AS ordered
     FROM customers c
@@ -85,7 +85,7 @@ test("clauses, joins and conditions begin lines", () => {
   `);
 });
 
-test("a backslash hides a quote only where the dialect says so", () => {
+test("treats backslash as an escape by dialect", () => {
   const sql = "SELECT 'it\\'  AND  x', 1";
   expect(format(sql, "mysql").text).toBe(sql);
   expect(format("SELECT 'c:\\'  AS x", "postgres").text).toBe("SELECT 'c:\\' AS x");

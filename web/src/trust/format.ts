@@ -1,163 +1,163 @@
-import { isKeyword, type Token, tokens } from "./tokens";
+import { isKeyword, type Token, tokenize } from "./tokens";
 
-/** A token with its new place. `at` is still where it stood in the text as it was. */
-export interface Laid extends Token {
-  /** The white space in front of it now. */
-  before: string;
+/** Token with its new whitespace. `offset` refers to the original text. */
+export interface FormattedToken extends Token {
+  /** Whitespace before the token in the formatted text. */
+  leading: string;
 }
 
 export interface Formatted {
   text: string;
-  laid: Laid[];
-  /** From a place in the text as it was to the same place in the new one. */
-  place: (at: number) => number;
+  tokens: FormattedToken[];
+  /** Maps an offset of the original text to the formatted text. */
+  mapOffset: (at: number) => number;
 }
 
-const width = 72;
-const step = "  ";
-/** Words that begin a clause, and so a line. */
-const clauses = new Set(
+const maxLineWidth = 72;
+const indentUnit = "  ";
+/** Keywords that start a clause, and thus a line. */
+const clauseKeywords = new Set(
   "select from where group having order limit offset union intersect except with window qualify fetch values".split(" "),
 );
-/** Words that may stand in front of JOIN; the first of them begins the line. */
-const joiners = new Set("join left right full inner cross natural outer".split(" "));
+/** Keywords of a join; the first one starts the line. */
+const joinKeywords = new Set("join left right full inner cross natural outer".split(" "));
 
 /**
- * Lays a query out over lines. Only white space between tokens is changed, so every finding can still be shown where it belongs, and the
- * query stays the same query.
+ * Formats a query. Changes only whitespace between tokens, so the query stays the same and findings
+ * can be mapped.
  */
 export function format(sql: string, dialect = ""): Formatted {
-  const solid = tokens(sql, dialect).filter((token) => token.kind !== "space");
-  const laid = layOut(solid);
+  const codeTokens = tokenize(sql, dialect).filter((token) => token.kind !== "space");
+  const formatted = formatTokens(codeTokens);
   let text = "";
   const starts: number[] = [];
-  for (const token of laid) {
-    text += token.before;
+  for (const token of formatted) {
+    text += token.leading;
     starts.push(text.length);
     text += token.text;
   }
-  const place = (at: number): number => {
-    let found = -1;
-    // Queries are short; a search by halves would not be noticed.
-    for (let i = 0; i < laid.length && (laid[i]?.at ?? 0) <= at; i++) found = i;
-    const token = laid[found];
-    const start = starts[found];
+  const mapOffset = (at: number): number => {
+    let index = -1;
+    // A linear search is fast enough for queries.
+    for (let i = 0; i < formatted.length && (formatted[i]?.offset ?? 0) <= at; i++) index = i;
+    const token = formatted[index];
+    const start = starts[index];
     if (!token || start === undefined) return 0;
-    return start + Math.min(at - token.at, token.text.length);
+    return start + Math.min(at - token.offset, token.text.length);
   };
-  return { text, laid, place };
+  return { text, tokens: formatted, mapOffset };
 }
 
-/** A pair of brackets, or the whole query. */
+/** Parenthesis level, or the whole query. */
 interface Frame {
-  /** How far its lines are moved in. */
+  /** Indentation of its lines. */
   indent: number;
-  /** It holds a query, not the arguments of a call. */
+  /** Whether it contains a subquery rather than arguments. */
   query: boolean;
   clause: string;
-  /** Items of the clause stand on lines of their own. */
-  broken: boolean;
+  /** Whether each item of the clause gets its own line. */
+  splitItems: boolean;
   between: boolean;
-  /** For each CASE that is open: whether its branches stand on lines of their own. */
+  /** For each open CASE: whether its branches get their own lines. */
   cases: boolean[];
 }
 
-function layOut(solid: Token[]): Laid[] {
-  const laid: Laid[] = [];
-  const frames: Frame[] = [frame(0, true)];
-  /** How far the line is moved in that is being written. */
+function formatTokens(codeTokens: Token[]): FormattedToken[] {
+  const formatted: FormattedToken[] = [];
+  const frames: Frame[] = [newFrame(0, true)];
+  /** Indentation of the current line. */
   let margin = 0;
-  solid.forEach((token, i) => {
-    const previous = solid[i - 1];
-    let top = frames[frames.length - 1] ?? frame(0, true);
+  codeTokens.forEach((token, i) => {
+    const previous = codeTokens[i - 1];
+    let top = frames[frames.length - 1] ?? newFrame(0, true);
     const word = token.kind === "word" ? token.text.toLowerCase() : "";
-    const gap = previous !== undefined && previous.at + previous.text.length < token.at;
-    let before = previous === undefined ? "" : spaceBetween(previous, token, gap);
-    const line = (indent: number): string => (previous === undefined ? "" : `\n${step.repeat(Math.max(0, indent))}`);
+    const hasGap = previous !== undefined && previous.offset + previous.text.length < token.offset;
+    let leading = previous === undefined ? "" : spaceBetween(previous, token, hasGap);
+    const newline = (indent: number): string => (previous === undefined ? "" : `\n${indentUnit.repeat(Math.max(0, indent))}`);
 
     if (token.text === ")" && frames.length > 1) {
       frames.pop();
-      if (top.query) before = line(top.indent - 1);
+      if (top.query) leading = newline(top.indent - 1);
       top = frames[frames.length - 1] ?? top;
     } else if (top.query && previous?.text === "(" && frames.length > 1) {
-      before = line(top.indent);
+      leading = newline(top.indent);
     }
 
-    const afterBracket = previous?.text === "(" && frames.length > 1;
+    const isAfterBracket = previous?.text === "(" && frames.length > 1;
     if (top.query && word && token.text !== ")") {
-      const begins = clauses.has(word) && !continues(word, previous);
-      if (begins) {
-        if (!afterBracket) before = line(top.indent);
+      const startsClause = clauseKeywords.has(word) && !isContinuation(word, previous);
+      if (startsClause) {
+        if (!isAfterBracket) leading = newline(top.indent);
         top.clause = word;
         top.between = false;
-        top.broken = word === "select" && lengthOfClause(solid, i) > width;
-      } else if (joiners.has(word) && solid[i + 1]?.text !== "(" && !joiners.has(previous?.text.toLowerCase() ?? "")) {
-        before = line(top.indent);
+        top.splitItems = word === "select" && clauseLength(codeTokens, i) > maxLineWidth;
+      } else if (joinKeywords.has(word) && codeTokens[i + 1]?.text !== "(" && !joinKeywords.has(previous?.text.toLowerCase() ?? "")) {
+        leading = newline(top.indent);
         top.clause = "join";
       } else if (word === "between") top.between = true;
       else if ((word === "and" || word === "or") && top.cases.length === 0) {
         if (word === "and" && top.between) top.between = false;
-        else if (["where", "having", "qualify", "join"].includes(top.clause)) before = line(top.indent + 1);
+        else if (["where", "having", "qualify", "join"].includes(top.clause)) leading = newline(top.indent + 1);
       }
     }
-    if (word === "case") top.cases.push(lengthOfCase(solid, i) > width);
+    if (word === "case") top.cases.push(caseLength(codeTokens, i) > maxLineWidth);
     else if (top.cases.length > 0 && (word === "when" || word === "else" || word === "end")) {
-      if (top.cases[top.cases.length - 1]) before = line(top.indent + top.cases.length + (word === "end" ? 0 : 1));
+      if (top.cases[top.cases.length - 1]) leading = newline(top.indent + top.cases.length + (word === "end" ? 0 : 1));
       if (word === "end") top.cases.pop();
     }
-    if (previous?.text === "," && top.query && top.broken && top.clause === "select") before = line(top.indent + 1);
-    if (previous?.text === "," && top.query && top.clause === "with") before = line(top.indent);
-    if (previous?.kind === "comment" && previous.text.startsWith("--")) before = before.startsWith("\n") ? before : line(top.indent + 1);
+    if (previous?.text === "," && top.query && top.splitItems && top.clause === "select") leading = newline(top.indent + 1);
+    if (previous?.text === "," && top.query && top.clause === "with") leading = newline(top.indent);
+    if (previous?.kind === "comment" && previous.text.startsWith("--")) leading = leading.startsWith("\n") ? leading : newline(top.indent + 1);
 
-    if (before.startsWith("\n")) margin = (before.length - 1) / step.length;
-    laid.push({ ...token, before });
+    if (leading.startsWith("\n")) margin = (leading.length - 1) / indentUnit.length;
+    formatted.push({ ...token, leading });
     if (token.text === "(") {
-      const inside = solid.slice(i + 1).find((one) => one.kind !== "comment" && one.text !== "(")?.text.toLowerCase();
+      const inside = codeTokens.slice(i + 1).find((one) => one.kind !== "comment" && one.text !== "(")?.text.toLowerCase();
       const query = inside === "select" || inside === "with";
-      frames.push(frame(query ? margin + 1 : top.indent, query));
+      frames.push(newFrame(query ? margin + 1 : top.indent, query));
     }
   });
-  return laid;
+  return formatted;
 }
 
-function frame(indent: number, query: boolean): Frame {
-  return { indent, query, clause: "", broken: false, between: false, cases: [] };
+function newFrame(indent: number, query: boolean): Frame {
+  return { indent, query, clause: "", splitItems: false, between: false, cases: [] };
 }
 
-/** Words that begin a clause elsewhere: `DISTINCT FROM`, `UNION ALL SELECT` and the like stay as they are. */
-function continues(word: string, previous: Token | undefined): boolean {
-  const before = previous?.text.toLowerCase() ?? "";
-  return (word === "from" && before === "distinct") || before === "." || (word === "group" && before === "within");
+/** Returns whether a keyword continues a clause instead of starting one, as in `DISTINCT FROM`. */
+function isContinuation(word: string, previous: Token | undefined): boolean {
+  const previousWord = previous?.text.toLowerCase() ?? "";
+  return (word === "from" && previousWord === "distinct") || previousWord === "." || (word === "group" && previousWord === "within");
 }
 
 function spaceBetween(previous: Token, token: Token, gap: boolean): string {
   if (token.text === "," || token.text === ")" || previous.text === "(") return "";
   if (previous.text === ",") return " ";
   if (gap) return " ";
-  const stuck = previous.text === ")" && token.kind === "word" && isKeyword(token.text);
-  return stuck ? " " : "";
+  const needsSpace = previous.text === ")" && token.kind === "word" && isKeyword(token.text);
+  return needsSpace ? " " : "";
 }
 
-/** How long the items behind SELECT are on one line. */
-function lengthOfClause(solid: Token[], from: number): number {
+/** Returns the length of the SELECT list on one line. */
+function clauseLength(codeTokens: Token[], from: number): number {
   let depth = 0;
   let length = 0;
-  for (let i = from + 1; i < solid.length; i++) {
-    const token = solid[i];
+  for (let i = from + 1; i < codeTokens.length; i++) {
+    const token = codeTokens[i];
     if (!token) break;
     if (token.text === "(") depth++;
     else if (token.text === ")" && --depth < 0) break;
-    if (depth === 0 && token.kind === "word" && clauses.has(token.text.toLowerCase())) break;
+    if (depth === 0 && token.kind === "word" && clauseKeywords.has(token.text.toLowerCase())) break;
     length += token.text.length + 1;
   }
   return length;
 }
 
-function lengthOfCase(solid: Token[], from: number): number {
+function caseLength(codeTokens: Token[], from: number): number {
   let depth = 0;
   let length = 0;
-  for (let i = from; i < solid.length; i++) {
-    const word = solid[i]?.text.toLowerCase() ?? "";
+  for (let i = from; i < codeTokens.length; i++) {
+    const word = codeTokens[i]?.text.toLowerCase() ?? "";
     length += word.length + 1;
     if (word === "case") depth++;
     else if (word === "end" && --depth === 0) break;

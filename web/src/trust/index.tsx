@@ -2,16 +2,16 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { type Answer, api, type Finding } from "../api";
 import type { Step } from "../ask/run";
 import { copyText } from "../clipboard";
-import { go } from "../routes";
+import { navigate } from "../routes";
 import { strings } from "../strings";
 import { JoinGraphView } from "./join-graph-view";
-import { Mended, RuleLink } from "./mended";
-import { exactly, placeIn } from "./place";
-import { FindingText, type Marked, SqlView } from "./sql-view";
+import { RepairDiff, RuleLink } from "./repair-diff";
+import { findingRange, locateFinding } from "./offsets";
+import { FindingText, type FindingMark, SqlView } from "./sql-view";
 import { Timeline } from "./timeline";
-import { Words } from "./words";
+import { InlineCode } from "./inline-code";
 
-const words = strings.trust;
+const labels = strings.trust;
 
 interface Props {
   answer: Answer;
@@ -20,48 +20,48 @@ interface Props {
   dialect: string;
 }
 
-/** Everything by which an answer can be judged: the query, what is odd about it, what was mended, every attempt. */
+/** Evidence for an answer: query, findings, repairs, join graph and attempts. */
 export function Trust({ answer, steps, database, dialect }: Props) {
   const sql = answer.sql ?? "";
   const review = useReview(sql, answer, database, steps);
-  // The query of the fallback is none of the attempts.
+  // The fallback query is not one of the attempts.
   const last = answer.fallback ? undefined : answer.attempts[answer.attempts.length - 1];
   if (!sql) return null;
   return (
     <div class="trust stack">
-      <section class="stack" aria-label={words.queryFor(answer.question)}>
+      <section class="stack" aria-label={labels.queryFor(answer.question)}>
         <div class="row">
-          <h3>{words.query}</h3>
+          <h3>{labels.query}</h3>
           <QueryActions sql={sql} question={answer.question} database={database} />
         </div>
         <SqlView sql={sql} dialect={dialect} marks={review.marks} />
         {answer.status === "answered" || review.findings.length > 0 ? (
-          <Findings findings={review.findings} />
+          <FindingItems findings={review.findings} />
         ) : (
-          // Where no rule has anything against it, the database had.
+          // No findings: show the error of the database.
           last?.error && (
             <p class="small breaks">
-              <Words text={words.refusedFor(last.error)} />
+              <InlineCode text={labels.refusedFor(last.error)} />
             </p>
           )
         )}
       </section>
       {last?.mended && (
-        <section class="stack mended-section">
-          <h3>{words.mended}</h3>
-          <Mended before={last.sql} after={last.mended} fixes={last.fixes ?? []} dialect={dialect} />
+        <section class="stack repair-section">
+          <h3>{labels.repairs}</h3>
+          <RepairDiff before={last.sql} after={last.mended} fixes={last.fixes ?? []} dialect={dialect} />
         </section>
       )}
       {review.tables.length > 0 && (
         <section class="stack">
-          <h3>{words.tables}</h3>
+          <h3>{labels.tables}</h3>
           <JoinGraphView names={review.tables} database={database} />
         </section>
       )}
       {answer.attempts.length > 0 && (
         <details class="fold">
           <summary>
-            {words.timeline} ({answer.attempts.length})
+            {labels.timeline} ({answer.attempts.length})
           </summary>
           <Timeline answer={answer} steps={steps} dialect={dialect} />
         </details>
@@ -75,19 +75,19 @@ function QueryActions({ sql, question, database }: { sql: string; question: stri
   return (
     <>
       <button type="button" class="plain small" onClick={async () => setCopied(await copyText(sql))}>
-        {copied ? words.copied : words.copy}
+        {copied ? labels.copied : labels.copy}
       </button>
-      <button type="button" class="plain small" onClick={() => go("sql", { sql, question, database })}>
-        {words.edit}
+      <button type="button" class="plain small" onClick={() => navigate("sql", { sql, question, database })}>
+        {labels.edit}
       </button>
     </>
   );
 }
 
-export function Findings({ findings }: { findings: readonly Finding[] }) {
-  if (findings.length === 0) return <p class="small quiet">{words.noFindings}</p>;
+export function FindingItems({ findings }: { findings: readonly Finding[] }) {
+  if (findings.length === 0) return <p class="small quiet">{labels.noFindings}</p>;
   return (
-    <ul class="findings small" aria-label={words.findings}>
+    <ul class="findings small" aria-label={labels.findings}>
       {findings.map((finding, i) => (
         <li key={i}>
           <div>
@@ -102,33 +102,35 @@ export function Findings({ findings }: { findings: readonly Finding[] }) {
 
 interface Review {
   findings: Finding[];
-  marks: Marked[];
+  marks: FindingMark[];
   tables: string[];
 }
 
-/** The query that ran is read once more, so that its findings stand at their very places. Until then the answer's own are shown. */
+/**
+ * Checks the executed query again to get exact spans. Shows the findings of the answer until then.
+ */
 function useReview(sql: string, answer: Answer, database: string, steps: readonly Step[]): Review {
-  const known = useMemo((): Review => {
-    const marks = answer.warnings.flatMap((finding): Marked[] => {
-      const piece = placeIn(finding, sql);
-      return piece ? [{ finding, piece }] : [];
+  const initial = useMemo((): Review => {
+    const marks = answer.warnings.flatMap((finding): FindingMark[] => {
+      const range = locateFinding(finding, sql);
+      return range ? [{ finding, range }] : [];
     });
-    const extracted = steps.findLast((step) => step.extracted)?.extracted;
+    const extracted = steps.findLast((step) => step.references)?.references;
     return { findings: answer.warnings, marks, tables: extracted?.tables ?? [] };
   }, [answer]);
-  const [review, setReview] = useState(known);
+  const [review, setReview] = useState(initial);
   useEffect(() => {
-    setReview(known);
+    setReview(initial);
     if (!sql) return;
-    const stop = new AbortController();
-    api.check({ sql, database, question: answer.question }, stop.signal).then(
+    const controller = new AbortController();
+    api.check({ sql, database, question: answer.question }, controller.signal).then(
       ({ findings, extracted }) => {
-        const marks = findings.map((finding) => ({ finding, piece: exactly(finding, sql) }));
+        const marks = findings.map((finding) => ({ finding, range: findingRange(finding, sql) }));
         setReview({ findings, marks, tables: extracted.tables });
       },
       () => undefined,
     );
-    return () => stop.abort();
-  }, [known]);
+    return () => controller.abort();
+  }, [initial]);
   return review;
 }

@@ -4,35 +4,35 @@ import { strings } from "../strings";
 import { type Graph, joinGraph, type Node } from "./join-graph";
 
 const box = { width: 150, height: 32, across: 60, down: 22 };
-const longest = 18;
+const maxNameLength = 18;
 
-/** Tables do not change often; each database is asked once. */
-const known = new Map<string, Promise<Table[]>>();
+/** Schemas rarely change, so each is fetched once. */
+const schemaCache = new Map<string, Promise<Table[]>>();
 
-function tablesOf(database: string): Promise<Table[]> {
-  const asked = known.get(database) ?? api.schema(database).then((schema) => schema.tables);
-  known.set(database, asked);
-  asked.catch(() => known.delete(database));
-  return asked;
+function cachedTables(database: string): Promise<Table[]> {
+  const tables = schemaCache.get(database) ?? api.schema(database).then((schema) => schema.tables);
+  schemaCache.set(database, tables);
+  tables.catch(() => schemaCache.delete(database));
+  return tables;
 }
 
-/** The tables of a query as a small picture, and the same in words. */
+/** Join graph of a query, with a text alternative. */
 export function JoinGraphView({ names, database }: { names: readonly string[]; database: string }) {
   const [graph, setGraph] = useState<Graph | null>(null);
   const list = names.join("\n");
   useEffect(() => {
-    let here = true;
-    const draw = (tables: Table[]) => here && setGraph(joinGraph(names, tables));
-    tablesOf(database).then(draw, () => draw([]));
+    let active = true;
+    const showGraph = (tables: Table[]) => active && setGraph(joinGraph(names, tables));
+    cachedTables(database).then(showGraph, () => showGraph([]));
     return () => {
-      here = false;
+      active = false;
     };
   }, [list, database]);
   if (!graph || graph.nodes.length === 0) return null;
-  const tied = new Set(graph.edges.flatMap((edge) => [edge.from, edge.to]));
+  const joined = new Set(graph.edges.flatMap((edge) => [edge.from, edge.to]));
   return (
     <div class="join-graph">
-      <Picture graph={graph} />
+      <GraphDrawing graph={graph} />
       <ul class="small">
         {graph.edges.map((edge) => (
           <li key={`${edge.from} ${edge.to} ${edge.keys}`} class="breaks">
@@ -42,7 +42,7 @@ export function JoinGraphView({ names, database }: { names: readonly string[]; d
         ))}
         {graph.nodes.length > 1 &&
           graph.nodes
-            .filter((node) => !tied.has(node.name))
+            .filter((node) => !joined.has(node.name))
             .map((node) => (
               <li key={node.name} class="breaks">
                 {node.name}: <span class="quiet">{strings.trust.noKey}</span>
@@ -53,7 +53,7 @@ export function JoinGraphView({ names, database }: { names: readonly string[]; d
   );
 }
 
-function Picture({ graph }: { graph: Graph }) {
+function GraphDrawing({ graph }: { graph: Graph }) {
   const x = (node: Node) => node.column * (box.width + box.across) + 1;
   const y = (node: Node) => node.row * (box.height + box.down) + 1;
   const width = Math.max(...graph.nodes.map(x)) + box.width + 1;
@@ -66,13 +66,13 @@ function Picture({ graph }: { graph: Graph }) {
           const ends = [find(edge.from), find(edge.to)].filter((node) => node !== undefined).sort((a, b) => a.column - b.column);
           const [a, b] = ends;
           if (!a || !b) return null;
-          return <path key={i} class={edge.inferred ? "join-line join-inferred" : "join-line"} d={line(a, b, x, y)} />;
+          return <path key={i} class={edge.inferred ? "join-line join-inferred" : "join-line"} d={edgePath(a, b, x, y)} />;
         })}
         {graph.nodes.map((node) => (
           <g key={node.name}>
             <rect class="join-box" x={x(node)} y={y(node)} width={box.width} height={box.height} rx="5" />
             <text class="join-name" x={x(node) + box.width / 2} y={y(node) + box.height / 2 + 4}>
-              {node.name.length > longest ? `${node.name.slice(0, longest - 1)}…` : node.name}
+              {node.name.length > maxNameLength ? `${node.name.slice(0, maxNameLength - 1)}…` : node.name}
               <title>{node.name}</title>
             </text>
           </g>
@@ -82,8 +82,11 @@ function Picture({ graph }: { graph: Graph }) {
   );
 }
 
-/** A curve from the right side of one box to the left side of the other, or down their sides where they stand above each other. */
-function line(a: Node, b: Node, x: (node: Node) => number, y: (node: Node) => number): string {
+/**
+ * Curve between the facing sides of two boxes, or along their right sides if they are in the same
+ * column.
+ */
+function edgePath(a: Node, b: Node, x: (node: Node) => number, y: (node: Node) => number): string {
   const middle = box.height / 2;
   if (a.column === b.column) {
     const side = x(a) + box.width;

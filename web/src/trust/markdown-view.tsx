@@ -1,12 +1,12 @@
 import { dialect } from "../session";
-import { type Block, blocks, type Inline, inlines } from "./markdown";
+import { type Block, parseBlocks, type Inline, parseInlines } from "./markdown";
 import { SqlView } from "./sql-view";
 
-/** A page of Markdown as elements; its text is never taken for markup of the page. */
+/** Renders Markdown as elements. Text is never interpreted as HTML. */
 export function MarkdownView({ text }: { text: string }) {
   return (
     <div class="markdown">
-      {blocks(text).map((block, i) => (
+      {parseBlocks(text).map((block, i) => (
         <BlockView key={i} block={block} />
       ))}
     </div>
@@ -16,13 +16,13 @@ export function MarkdownView({ text }: { text: string }) {
 function BlockView({ block }: { block: Block }) {
   switch (block.kind) {
     case "heading":
-      return block.level <= 2 ? <h3>{line(block.text)}</h3> : <h4>{line(block.text)}</h4>;
+      return block.level <= 2 ? <h3>{renderInlines(block.text)}</h3> : <h4>{renderInlines(block.text)}</h4>;
     case "paragraph":
-      return <p>{line(block.text)}</p>;
+      return <p>{renderInlines(block.text)}</p>;
     case "quote":
-      return <blockquote>{line(block.text)}</blockquote>;
+      return <blockquote>{renderInlines(block.text)}</blockquote>;
     case "list": {
-      const items = block.items.map((item, i) => <li key={i}>{line(item)}</li>);
+      const items = block.items.map((item, i) => <li key={i}>{renderInlines(item)}</li>);
       return block.ordered ? <ol>{items}</ol> : <ul>{items}</ul>;
     }
     case "table":
@@ -31,7 +31,7 @@ function BlockView({ block }: { block: Block }) {
           <thead>
             <tr>
               {block.head.map((cell, i) => (
-                <th key={i}>{line(cell)}</th>
+                <th key={i}>{renderInlines(cell)}</th>
               ))}
             </tr>
           </thead>
@@ -39,7 +39,7 @@ function BlockView({ block }: { block: Block }) {
             {block.rows.map((row, i) => (
               <tr key={i}>
                 {row.map((cell, j) => (
-                  <td key={j}>{line(cell)}</td>
+                  <td key={j}>{renderInlines(cell)}</td>
                 ))}
               </tr>
             ))}
@@ -64,8 +64,8 @@ function BlockView({ block }: { block: Block }) {
   }
 }
 
-function line(text: string) {
-  return inlines(text).map((one, i) => <InlineView key={i} one={one} />);
+function renderInlines(text: string) {
+  return parseInlines(text).map((one, i) => <InlineView key={i} one={one} />);
 }
 
 function InlineView({ one }: { one: Inline }) {

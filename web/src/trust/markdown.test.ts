@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { blocks, inlines } from "./markdown";
+import { parseBlocks, parseInlines } from "./markdown";
 
-test("a page is read block by block", () => {
+test("parses the blocks of a rule page", () => {
   const page = "# Rule\nA name\nis wrong.\n\n## How\n1. first\n   goes on;\n2. second\n\n- a\n- b\n\n```sql\nSELECT 1\n\n-- two\n```\n```fixed safe\nx\n```\n> said\n\n| a | b |\n|---|---|\n| 1 | `2` |\n";
-  expect(blocks(page)).toEqual([
+  expect(parseBlocks(page)).toEqual([
     { kind: "heading", level: 1, text: "Rule" },
     { kind: "paragraph", text: "A name is wrong." },
     { kind: "heading", level: 2, text: "How" },
@@ -16,8 +16,8 @@ test("a page is read block by block", () => {
   ]);
 });
 
-test("markup inside of a line", () => {
-  expect(inlines("write `c.id`, **never** [this](javascript:alert(1)) *please*")).toEqual([
+test("parses inline markup", () => {
+  expect(parseInlines("write `c.id`, **never** [this](javascript:alert(1)) *please*")).toEqual([
     { kind: "text", text: "write " },
     { kind: "code", text: "c.id" },
     { kind: "text", text: ", " },
@@ -29,9 +29,9 @@ test("markup inside of a line", () => {
   ]);
 });
 
-test("whatever it is given, it ends", () => {
+test("terminates on malformed input", () => {
   for (const odd of ["```", "|", ">", "#", "- ", "|\n|-", "`", "**", "1.", "\n\n", "<script>alert(1)</script>"]) {
-    expect(Array.isArray(blocks(odd))).toBe(true);
-    expect(inlines(odd).map((one) => one.text).join("")).toBe(odd.length ? odd : "");
+    expect(Array.isArray(parseBlocks(odd))).toBe(true);
+    expect(parseInlines(odd).map((one) => one.text).join("")).toBe(odd.length ? odd : "");
   }
 });

@@ -1,4 +1,7 @@
-/** What a page of a rule is made of. Only what such pages use is understood; everything else is plain text. */
+/**
+ * Block of a rule page. Only the syntax used by rule pages is supported; everything else is plain
+ * text.
+ */
 export type Block =
   | { kind: "heading"; level: number; text: string }
   | { kind: "paragraph"; text: string }
@@ -9,7 +12,7 @@ export type Block =
 
 export type Inline = { kind: "text" | "code" | "strong" | "emphasis"; text: string };
 
-export function blocks(markdown: string): Block[] {
+export function parseBlocks(markdown: string): Block[] {
   const found: Block[] = [];
   const lines = markdown.replace(/\r\n?/g, "\n").split("\n");
   let at = 0;
@@ -26,59 +29,62 @@ export function blocks(markdown: string): Block[] {
     } else if (heading) {
       found.push({ kind: "heading", level: heading[1]?.length ?? 1, text: heading[2] ?? "" });
       at++;
-    } else if (item.test(line)) {
-      const [list, next] = readList(lines, at);
+    } else if (listItem.test(line)) {
+      const [list, next] = parseList(lines, at);
       found.push(list);
       at = next;
     } else if (line.startsWith("|") && /^\|[\s:|-]+\|?\s*$/.test(lines[at + 1] ?? "")) {
-      const end = ending(lines, at, (other) => !other.startsWith("|"));
-      const rows = lines.slice(at, end).map(cellsOf);
+      const end = blockEnd(lines, at, (other) => !other.startsWith("|"));
+      const rows = lines.slice(at, end).map(tableCells);
       found.push({ kind: "table", head: rows[0] ?? [], rows: rows.slice(2) });
       at = end;
     } else if (line.startsWith(">")) {
-      const end = ending(lines, at, (other) => !other.startsWith(">"));
-      found.push({ kind: "quote", text: joined(lines.slice(at, end).map((one) => one.replace(/^>\s?/, ""))) });
+      const end = blockEnd(lines, at, (other) => !other.startsWith(">"));
+      found.push({ kind: "quote", text: joinLines(lines.slice(at, end).map((one) => one.replace(/^>\s?/, ""))) });
       at = end;
     } else {
-      const end = ending(lines, at, (other) => !other.trim() || /^(#{1,6}\s|`{3}|~{3}|>|\|)/.test(other) || item.test(other));
-      found.push({ kind: "paragraph", text: joined(lines.slice(at, end)) });
+      const end = blockEnd(lines, at, (other) => !other.trim() || /^(#{1,6}\s|`{3}|~{3}|>|\|)/.test(other) || listItem.test(other));
+      found.push({ kind: "paragraph", text: joinLines(lines.slice(at, end)) });
       at = end;
     }
   }
   return found;
 }
 
-const item = /^\s{0,3}(?:[-*+]|\d{1,3}[.)])\s+/;
+const listItem = /^\s{0,3}(?:[-*+]|\d{1,3}[.)])\s+/;
 
-function readList(lines: string[], from: number): [Block, number] {
+function parseList(lines: string[], from: number): [Block, number] {
   const items: string[] = [];
   let at = from;
   for (; at < lines.length; at++) {
     const line = lines[at] ?? "";
-    if (item.test(line)) items.push(line.replace(item, ""));
+    if (listItem.test(line)) items.push(line.replace(listItem, ""));
     else if (/^\s{2,}\S/.test(line)) items[items.length - 1] += ` ${line.trim()}`;
     else break;
   }
   return [{ kind: "list", ordered: /^\s*\d/.test(lines[from] ?? ""), items }, at];
 }
 
-/** The first line behind `from` at which something else begins. At least one line is taken, so that reading always goes on. */
-function ending(lines: string[], from: number, ends: (line: string) => boolean): number {
+/**
+ * Returns the first line after `from` at which another block starts. Always advances by at least
+ * one line.
+ */
+function blockEnd(lines: string[], from: number, ends: (line: string) => boolean): number {
   let at = from + 1;
   while (at < lines.length && !ends(lines[at] ?? "")) at++;
   return at;
 }
 
-function joined(lines: string[]): string {
+function joinLines(lines: string[]): string {
   return lines.map((line) => line.trim()).join(" ");
 }
 
-function cellsOf(line: string): string[] {
+function tableCells(line: string): string[] {
   return line.replace(/^\||\|\s*$/g, "").split("|").map((cell) => cell.trim());
 }
 
-/** Code, strong and stressed words. A link is shown as its words: pages of rules lead nowhere else. */
-export function inlines(text: string): Inline[] {
+/** Parses inline code, strong and emphasis. Links are reduced to their text. */
+export function parseInlines(text: string): Inline[] {
   const found: Inline[] = [];
   const pattern = /`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|\[([^\]]+)\]\([^)]*\)/g;
   let at = 0;

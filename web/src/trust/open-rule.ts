@@ -1,16 +1,16 @@
 import { signal } from "@preact/signals";
 
-/** The rule whose page is open beside the view. */
-export const ruleShown = signal<string | null>(null);
-let cameFrom: Element | null = null;
+/** Code of the rule whose page is open. */
+export const openRuleCode = signal<string | null>(null);
+let previousFocus: Element | null = null;
 
 export function openRule(code: string): void {
-  if (!ruleShown.value) cameFrom = document.activeElement;
-  ruleShown.value = code;
+  if (!openRuleCode.value) previousFocus = document.activeElement;
+  openRuleCode.value = code;
 }
 
-/** Closes the page and goes back to where it was opened from. */
+/** Closes the rule page and restores the focus. */
 export function closeRule(): void {
-  ruleShown.value = null;
-  if (cameFrom instanceof HTMLElement) cameFrom.focus();
+  openRuleCode.value = null;
+  if (previousFocus instanceof HTMLElement) previousFocus.focus();
 }

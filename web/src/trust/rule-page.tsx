@@ -1,34 +1,34 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, type Rule, type Told } from "../api";
+import { api, type Rule, type ProblemDetails } from "../api";
 import { strings } from "../strings";
-import { toldOf, TroubleNotice } from "../trouble";
+import { toProblem, ErrorBox } from "../error-box";
 import { MarkdownView } from "./markdown-view";
-import { closeRule, ruleShown } from "./open-rule";
+import { closeRule, openRuleCode } from "./open-rule";
 
-/** Pages do not change while the server runs. */
-const known = new Map<string, Rule>();
+/** Rule pages do not change while the server runs. */
+const cache = new Map<string, Rule>();
 
 export function RulePage() {
-  const code = ruleShown.value;
+  const code = openRuleCode.value;
   const heading = useRef<HTMLHeadingElement>(null);
   const [rule, setRule] = useState<Rule | null>(null);
-  const [told, setTold] = useState<Told | null>(null);
+  const [problem, setProblem] = useState<ProblemDetails | null>(null);
   useEffect(() => {
     if (!code) return;
-    let here = true;
-    setTold(null);
-    setRule(known.get(code) ?? null);
+    let active = true;
+    setProblem(null);
+    setRule(cache.get(code) ?? null);
     heading.current?.focus();
-    if (known.has(code)) return;
+    if (cache.has(code)) return;
     api.rule(code).then(
-      (found) => {
-        known.set(code, found);
-        if (here) setRule(found);
+      (loaded) => {
+        cache.set(code, loaded);
+        if (active) setRule(loaded);
       },
-      (error: unknown) => here && setTold(toldOf(error)),
+      (error: unknown) => active && setProblem(toProblem(error)),
     );
     return () => {
-      here = false;
+      active = false;
     };
   }, [code]);
   if (!code) return null;
@@ -51,14 +51,14 @@ export function RulePage() {
         </button>
       </div>
       {rule && <p class="tag">{rule.group}</p>}
-      {told && <TroubleNotice told={told} />}
-      {!rule && !told && <p class="quiet">{strings.app.loading}</p>}
+      {problem && <ErrorBox problem={problem} />}
+      {!rule && !problem && <p class="quiet">{strings.app.loading}</p>}
       {rule && <MarkdownView text={withoutTitle(rule.page ?? rule.title)} />}
     </aside>
   );
 }
 
-/** The page repeats its own name at the top. */
+/** Strips the title, which the heading already shows. */
 function withoutTitle(page: string): string {
   return page.replace(/^\s*# .*\n/, "");
 }

@@ -2,34 +2,34 @@ import type { ComponentChildren } from "preact";
 import { useId, useMemo, useState } from "preact/hooks";
 import type { Finding } from "../api";
 import { strings } from "../strings";
-import { type Laid, format } from "./format";
-import { cutBy, type Piece } from "./place";
+import { type FormattedToken, format } from "./format";
+import { splitByMarks, type TextRange } from "./offsets";
 import { openRule } from "./open-rule";
-import { look, type Token } from "./tokens";
-import { Words } from "./words";
+import { tokenClass, type Token } from "./tokens";
+import { InlineCode } from "./inline-code";
 
-/** A finding and where it stands in the query. */
-export interface Marked {
+/** Finding with its range in the query. */
+export interface FindingMark {
   finding: Finding;
-  piece: Piece;
+  range: TextRange;
 }
 
 interface Props {
   sql: string;
   dialect: string;
-  marks?: readonly Marked[];
+  marks?: readonly FindingMark[];
 }
 
-/** A query laid out and coloured, with what was found underlined. */
+/** Formatted and highlighted query, with findings underlined. */
 export function SqlView({ sql, dialect, marks = [] }: Props) {
-  const tip = useTip();
+  const tip = useTooltip();
   const parts = useMemo(() => {
-    const { laid, text, place } = format(sql, dialect);
-    const placed = marks.map(({ finding, piece }) => {
-      const start = place(piece.start);
-      return { mark: finding, piece: { start, end: piece.end > piece.start ? Math.max(start, place(piece.end - 1) + 1) : start } };
+    const { tokens, text, mapOffset } = format(sql, dialect);
+    const mapped = marks.map(({ finding, range }) => {
+      const start = mapOffset(range.start);
+      return { mark: finding, range: { start, end: range.end > range.start ? Math.max(start, mapOffset(range.end - 1) + 1) : start } };
     });
-    return cutBy(text.length, placed).map((cut) => ({ ...cut, nodes: coloured(laid, cut.start, cut.end) }));
+    return splitByMarks(text.length, mapped).map((part) => ({ ...part, nodes: highlightRange(tokens, part.start, part.end) }));
   }, [sql, dialect, marks]);
   return (
     <div class="sql-view">
@@ -37,9 +37,9 @@ export function SqlView({ sql, dialect, marks = [] }: Props) {
         <code>
           {parts.map(({ start, mark, nodes }) =>
             mark ? (
-              <Underlined key={start} finding={mark} tip={tip}>
+              <FindingUnderline key={start} finding={mark} tip={tip}>
                 {nodes}
-              </Underlined>
+              </FindingUnderline>
             ) : (
               nodes
             ),
@@ -51,7 +51,7 @@ export function SqlView({ sql, dialect, marks = [] }: Props) {
   );
 }
 
-export interface Tip {
+export interface Tooltip {
   id: string;
   show: (finding: Finding, at: HTMLElement) => void;
   hide: () => void;
@@ -59,8 +59,8 @@ export interface Tip {
   node: ComponentChildren;
 }
 
-/** The message of a finding, beside whatever it is about; kept inside of the window. */
-export function useTip(): Tip {
+/** Tooltip with the message of a finding, kept inside the viewport. */
+export function useTooltip(): Tooltip {
   const id = useId();
   const [tip, setTip] = useState<{ finding: Finding; left: number; top: number } | null>(null);
   const show = (finding: Finding, at: HTMLElement) => {
@@ -68,7 +68,7 @@ export function useTip(): Tip {
     setTip({ finding, left: Math.max(8, Math.min(box.left, innerWidth - 340)), top: box.bottom + 6 });
   };
   const node = tip && (
-    <div id={id} role="tooltip" class="tip" style={{ left: `${tip.left}px`, top: `${tip.top}px` }}>
+    <div id={id} role="tooltip" class="tooltip" style={{ left: `${tip.left}px`, top: `${tip.top}px` }}>
       <FindingText finding={tip.finding} />
     </div>
   );
@@ -79,28 +79,28 @@ export function FindingText({ finding }: { finding: Finding }) {
   return (
     <>
       <p class="breaks">
-        <span class={`tag ${toneOf(finding.severity)}`}>{strings.trust.severities[finding.severity]}</span> <Words text={finding.message} />
+        <span class={`tag ${severityTone(finding.severity)}`}>{strings.trust.severities[finding.severity]}</span> <InlineCode text={finding.message} />
       </p>
       {finding.evidence?.map((fact) => (
         <p key={fact} class="small quiet breaks">
-          <Words text={fact} />
+          <InlineCode text={fact} />
         </p>
       ))}
     </>
   );
 }
 
-export function toneOf(severity: Finding["severity"]): "bad" | "warn" | "" {
+export function severityTone(severity: Finding["severity"]): "bad" | "warn" | "" {
   if (severity === "error") return "bad";
   return severity === "warning" ? "warn" : "";
 }
 
-function Underlined({ finding, tip, children }: { finding: Finding; tip: Tip; children: ComponentChildren }) {
+function FindingUnderline({ finding, tip, children }: { finding: Finding; tip: Tooltip; children: ComponentChildren }) {
   return (
     <span
       role="button"
       tabIndex={0}
-      class={`found found-${finding.severity}`}
+      class={`finding-mark finding-mark-${finding.severity}`}
       aria-describedby={tip.shown === finding ? tip.id : undefined}
       onMouseEnter={(event) => tip.show(finding, event.currentTarget)}
       onMouseLeave={tip.hide}
@@ -119,26 +119,26 @@ function Underlined({ finding, tip, children }: { finding: Finding; tip: Tip; ch
   );
 }
 
-/** The part of a query between two places, as coloured text. */
-function coloured(laid: readonly Laid[], from: number, to: number): ComponentChildren[] {
+/** Highlights the part of a formatted query between two offsets. */
+function highlightRange(tokens: readonly FormattedToken[], from: number, to: number): ComponentChildren[] {
   const nodes: ComponentChildren[] = [];
   let at = 0;
-  laid.forEach((token, i) => {
-    for (const [text, kind] of [[token.before, ""] as const, [token.text, look(token, laid[i + 1])] as const]) {
+  tokens.forEach((token, i) => {
+    for (const [text, kind] of [[token.leading, ""] as const, [token.text, tokenClass(token, tokens[i + 1])] as const]) {
       const start = Math.max(at, from);
       const end = Math.min(at + text.length, to);
-      if (start < end) nodes.push(piece(text.slice(start - at, end - at), kind));
+      if (start < end) nodes.push(highlighted(text.slice(start - at, end - at), kind));
       at += text.length;
     }
   });
   return nodes;
 }
 
-function piece(text: string, kind: string): ComponentChildren {
+function highlighted(text: string, kind: string): ComponentChildren {
   return kind ? <span class={kind}>{text}</span> : text;
 }
 
-/** Coloured text of tokens that keep their own white space. */
-export function colouredTokens(all: readonly Token[]): ComponentChildren[] {
-  return all.map((token, i) => piece(token.text, look(token, all[i + 1])));
+/** Highlights tokens, including their own whitespace. */
+export function highlightTokens(all: readonly Token[]): ComponentChildren[] {
+  return all.map((token, i) => highlighted(token.text, tokenClass(token, all[i + 1])));
 }

@@ -1,60 +1,63 @@
-/** The smallest pieces of a query, as far as they matter for showing it. Together they are the whole text, nothing left out. */
-export type TokenKind = "space" | "comment" | "text" | "name" | "number" | "word" | "mark";
+/** Kinds of tokens. The tokens of a query concatenate to its full text. */
+export type TokenKind = "space" | "comment" | "string" | "quoted_identifier" | "number" | "word" | "operator";
 
 export interface Token {
   kind: TokenKind;
   text: string;
-  /** Where it begins in the text that was cut, in UTF-16 units. */
-  at: number;
+  /** Offset in the tokenized text, in UTF-16 units. */
+  offset: number;
 }
 
-/** Dialects in which a backslash hides the quote behind it. In the others it is a character like any other. */
-const backslashes = new Set(["mysql", "mariadb", "bigquery", "spark", "databricks", "hive", "clickhouse", "snowflake"]);
+/** Dialects in which a backslash escapes a quote in a string literal. */
+const backslashDialects = new Set(["mysql", "mariadb", "bigquery", "spark", "databricks", "hive", "clickhouse", "snowflake"]);
 
-/** Operators of more than one character, which are not to be torn apart. */
-const marks = ["<=>", "->>", "#>>", "!~*", "<>", "<=", ">=", "!=", "||", "::", "->", "#>", "!~", "~*", "@>", "<@", "=>", ":=", "&&"];
+/** Operators of several characters, longest first. */
+const operators = ["<=>", "->>", "#>>", "!~*", "<>", "<=", ">=", "!=", "||", "::", "->", "#>", "!~", "~*", "@>", "<@", "=>", ":=", "&&"];
 
-export function tokens(sql: string, dialect = ""): Token[] {
-  const found: Token[] = [];
-  let at = 0;
-  while (at < sql.length) {
-    const [kind, end] = next(sql, at, backslashes.has(dialect));
-    found.push({ kind, text: sql.slice(at, end), at });
-    at = end;
+export function tokenize(sql: string, dialect = ""): Token[] {
+  const result: Token[] = [];
+  let offset = 0;
+  while (offset < sql.length) {
+    const [kind, end] = nextToken(sql, offset, backslashDialects.has(dialect));
+    result.push({ kind, text: sql.slice(offset, end), offset });
+    offset = end;
   }
-  return found;
+  return result;
 }
 
-function next(sql: string, at: number, backslash: boolean): [TokenKind, number] {
-  const rest = (pattern: RegExp): number => {
-    pattern.lastIndex = at;
+function nextToken(sql: string, offset: number, backslash: boolean): [TokenKind, number] {
+  const matchEnd = (pattern: RegExp): number => {
+    pattern.lastIndex = offset;
     return pattern.test(sql) ? pattern.lastIndex : -1;
   };
-  const space = rest(/\s+/y);
+  const space = matchEnd(/\s+/y);
   if (space > 0) return ["space", space];
-  if (sql.startsWith("--", at)) return ["comment", until(sql, "\n", at, false)];
-  if (sql.startsWith("/*", at)) return ["comment", until(sql, "*/", at + 2, true)];
-  const prefix = rest(/(?:[eE]|[nN]|[bBxXrR]|[uU]&)'/y);
-  if (prefix > 0) return ["text", quoted(sql, prefix - 1, backslash || /[eE]/.test(sql[at] ?? ""))];
+  if (sql.startsWith("--", offset)) return ["comment", indexAfter(sql, "\n", offset, false)];
+  if (sql.startsWith("/*", offset)) return ["comment", indexAfter(sql, "*/", offset + 2, true)];
+  const prefix = matchEnd(/(?:[eE]|[nN]|[bBxXrR]|[uU]&)'/y);
+  if (prefix > 0) return ["string", quotedEnd(sql, prefix - 1, backslash || /[eE]/.test(sql[offset] ?? ""))];
   const dollar = /\$(?:[A-Za-z_]\w*)?\$/y;
-  const tag = rest(dollar);
-  if (tag > 0) return ["text", until(sql, sql.slice(at, tag), tag, true)];
-  const first = sql[at];
-  if (first === "'") return ["text", quoted(sql, at, backslash)];
-  if (first === '"' || first === "`") return ["name", quoted(sql, at, backslash && first === '"')];
-  const bracketed = rest(/\[[A-Za-z_][^\]\n]*\]/y);
-  if (bracketed > 0 && !/[\w\])]/.test(sql[at - 1] ?? "")) return ["name", bracketed];
-  const number = rest(/(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?/y);
+  const tag = matchEnd(dollar);
+  if (tag > 0) return ["string", indexAfter(sql, sql.slice(offset, tag), tag, true)];
+  const first = sql[offset];
+  if (first === "'") return ["string", quotedEnd(sql, offset, backslash)];
+  if (first === '"' || first === "`") return ["quoted_identifier", quotedEnd(sql, offset, backslash && first === '"')];
+  const bracketed = matchEnd(/\[[A-Za-z_][^\]\n]*\]/y);
+  if (bracketed > 0 && !/[\w\])]/.test(sql[offset - 1] ?? "")) return ["quoted_identifier", bracketed];
+  const number = matchEnd(/(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?/y);
   if (number > 0) return ["number", number];
-  const word = rest(/[\p{L}_@#$][\p{L}\p{N}_$#]*/uy);
+  const word = matchEnd(/[\p{L}_@#$][\p{L}\p{N}_$#]*/uy);
   if (word > 0) return ["word", word];
-  const mark = marks.find((one) => sql.startsWith(one, at));
-  if (mark) return ["mark", at + mark.length];
-  return ["mark", at + ((sql.codePointAt(at) ?? 0) > 0xffff ? 2 : 1)];
+  const operator = operators.find((one) => sql.startsWith(one, offset));
+  if (operator) return ["operator", offset + operator.length];
+  return ["operator", offset + ((sql.codePointAt(offset) ?? 0) > 0xffff ? 2 : 1)];
 }
 
-/** Where a quoted piece ends. A doubled quote stands for one; what is never closed runs to the end. */
-function quoted(sql: string, at: number, backslash: boolean): number {
+/**
+ * Returns the end of a quoted token. A doubled quote is an escape; an unterminated token ends with
+ * the text.
+ */
+function quotedEnd(sql: string, at: number, backslash: boolean): number {
   const quote = sql[at];
   for (let i = at + 1; i < sql.length; i++) {
     if (backslash && sql[i] === "\\") i++;
@@ -66,9 +69,9 @@ function quoted(sql: string, at: number, backslash: boolean): number {
   return sql.length;
 }
 
-function until(sql: string, end: string, from: number, whole: boolean): number {
+function indexAfter(sql: string, end: string, from: number, inclusive: boolean): number {
   const found = sql.indexOf(end, from);
-  return found < 0 ? sql.length : found + (whole ? end.length : 0);
+  return found < 0 ? sql.length : found + (inclusive ? end.length : 0);
 }
 
 const keywords = new Set(
@@ -84,21 +87,21 @@ export function isKeyword(word: string): boolean {
   return keywords.has(word.toLowerCase());
 }
 
-/** How a token is coloured. A word with a bracket behind it is called, not named. */
-export function look(token: Token, following: Token | undefined): string {
+/** Returns the CSS class of a token. A word followed by a parenthesis is a function call. */
+export function tokenClass(token: Token, following: Token | undefined): string {
   switch (token.kind) {
     case "comment":
       return "sql-comment";
-    case "text":
-      return "sql-text";
+    case "string":
+      return "sql-string";
     case "number":
       return "sql-number";
     case "word":
-      if (isKeyword(token.text)) return "sql-word";
+      if (isKeyword(token.text)) return "sql-keyword";
       return following?.text === "(" ? "sql-function" : "";
     case "space":
-    case "name":
-    case "mark":
+    case "quoted_identifier":
+    case "operator":
       return "";
   }
 }

@@ -1,25 +1,27 @@
-//! `querymend ask`: a question in, rows out; what goes wrong on the way is mended.
+//! `querymend ask`: answers a question with rows, correcting failed drafts.
 
-mod lines;
+mod batch;
 
 use std::sync::Arc;
 
 use clap::Args;
-use querymend::guard::Breakers;
-use querymend::{Answer, Ask, Cancel, Event, Querymend, Status, Stop};
+use querymend::resilience::Breakers;
+use querymend::{Answer, AnswerStatus, AskInput, CancellationToken, Event, Querymend, StopReason};
 use querymend_memory::ExampleStore;
 use tokio::runtime::Runtime;
 
-pub use self::lines::Lines;
-use crate::chosen::Unnamed;
-use crate::failure::{Exit, Failure};
-use crate::out::Out;
-use crate::remember::{self, Remembering};
-use crate::setup::{Asking, Database, runtime, tell_idle};
-use crate::watch::Watch;
-use crate::{answer, chosen, clarify, input, interrupt, state, story, table};
+pub use self::batch::AskBatchArgs;
+use crate::args::answer::AnswerArgs;
+use crate::args::database::DatabaseArgs;
+use crate::args::memory;
+use crate::deny_lists::check_deny_lists;
+use crate::error::{CliError, ExitStatus};
+use crate::output::progress::RunProgress;
+use crate::output::{Out, answer, table, trace_view};
+use crate::runtime::build_runtime;
+use crate::{clarify, input, model_selection, signals, state_dir};
 
-/// Ask a question in plain words and print the rows that answer it
+/// Ask a question in plain language and print the rows that answer it
 #[derive(Debug, Args)]
 #[command(
     name = "ask",
@@ -29,160 +31,164 @@ use crate::{answer, chosen, clarify, input, interrupt, state, story, table};
   querymend ask --schema tables.sql 'How many orders are there?'
   querymend ask --batch questions.jsonl --root data --out answers.jsonl
 
-Rows go to stdout, everything else to stderr. Where a question has several readings that lead to different rows, it is asked
-which is meant if stdin is a terminal; else the most likely one is taken, and that is said. What was mended on the way is told in one line; --explain tells all of it.
-If no model is named, the first that is found is asked, and that is said: one whose key is set (OPENAI_API_KEY and the like), one
-that a server on this machine serves, one that was pulled (`querymend model`); else the default one is offered.
+Rows go to stdout, everything else to stderr. If a question is ambiguous and its readings return
+different rows, you are asked which one is meant if stdin is a terminal; otherwise the most likely one is used, with a note.
+Fixes are summarized in one line; --explain shows every attempt.
+If no model is configured, the first available one is used, with a note: one whose key is set (OPENAI_API_KEY and the like), one
+on a local server, one that was pulled (`querymend model`); otherwise the default model is offered for download.
 With --schema FILE and no database the SQL is drafted, checked against the file and printed, but not run.
 The lines of a batch are {\"id\", \"db\", \"question\", \"evidence\"?}.
-Exit codes: 0 answered, 1 given up, 2 could not be done, 130 stopped with Ctrl-C.
-A batch ends with 0 when every line was asked, whatever became of it."
+Exit codes: 0 answered, 1 given up, 2 failed, 130 stopped with Ctrl-C.
+A batch exits with 0 if every line was asked, whatever the outcome."
 )]
-pub struct AskQuestion {
-    /// The question, or `-` for stdin [default: stdin when it is piped]
+pub struct AskCommand {
+    /// Question, or `-` for stdin [default: stdin if it is piped]
     pub question: Option<String>,
     #[command(flatten)]
-    pub database: Database,
+    pub database: DatabaseArgs,
     #[command(flatten)]
-    pub asking: Asking,
-    #[command(flatten)]
-    pub unnamed: Unnamed,
-    #[command(flatten)]
-    pub remembering: Remembering,
-    /// What is known besides the question
+    pub answer_args: AnswerArgs,
+    /// Additional knowledge needed to answer the question
     #[arg(long, value_name = "TEXT", conflicts_with = "batch")]
     pub evidence: Option<String>,
-    /// Also tell every attempt: SQL, findings, fixes, changes, what the model was told, the names in the query
+    /// Also print every attempt: SQL, findings, fixes, changes, feedback to the model, names in the
+    /// query
     #[arg(long, conflicts_with = "batch")]
     pub explain: bool,
-    /// Have the model say in a sentence what the rows say: one more call of the model
+    /// Let the model summarize the rows in a sentence, at the cost of one more model call
     #[arg(long, conflicts_with = "batch")]
     pub summary: bool,
-    /// Print the rows without a sentence before them
+    /// Print the rows without a summary before them
     #[arg(long, conflicts_with = "summary")]
     pub no_summary: bool,
-    /// Take the most likely reading of an ambiguous question and say so, instead of asking which is meant
+    /// Assume the most likely reading of an ambiguous question and report it, instead of asking
+    /// back
     #[arg(long, conflicts_with = "batch")]
     pub assume: bool,
-    /// How rows are written; json is the whole answer with all attempts
-    #[arg(long, value_enum, default_value_t = table::Format::Table, conflicts_with = "batch")]
-    pub format: table::Format,
+    /// Output format of rows; json prints the whole answer with all attempts
+    #[arg(long, value_enum, default_value_t = table::ResultFormat::Table, conflicts_with = "batch")]
+    pub format: table::ResultFormat,
     #[command(flatten)]
-    pub lines: Lines,
+    pub batch_args: AskBatchArgs,
 }
 
-/// Does it.
-pub fn run(ask: &AskQuestion, out: &mut Out) -> Result<Exit, Failure> {
-    let config = ask.asking.config()?;
-    if let Some(file) = &ask.lines.batch {
-        return lines::run(file, ask, &config, out);
+/// Runs `querymend ask`.
+pub fn run(ask: &AskCommand, out: &mut Out) -> Result<ExitStatus, CliError> {
+    let config = ask.answer_args.model_args.load_config()?;
+    if let Some(file) = &ask.batch_args.batch {
+        return batch::run(file, ask, &config, out);
     }
-    let question = input::question(ask.question.as_deref())?;
-    // A model may have to be fetched first, and that would be for nothing if there is no database.
+    let question = input::read_question(ask.question.as_deref())?;
+    // Open the database first: without one, downloading a model would be pointless.
     let engine = ask.database.open_or_offline(&config)?;
-    let model = chosen::model(&ask.asking, Some(&ask.unnamed), &config, out)?;
+    let model =
+        model_selection::select_model(&ask.answer_args.model_args, Some(&ask.answer_args.auto_pull), &config, out)?;
     let dialect = engine.dialect();
-    let runtime = runtime()?;
-    tell_idle(&config, &*engine, &runtime, out);
+    let runtime = build_runtime()?;
+    check_deny_lists(&config, &*engine, &runtime, out);
     let memory = if engine.is_offline() {
         None
     } else {
         let address = ask.database.address(&config)?.unwrap_or_default();
-        ask.remembering.memory(&*engine, &address, false, &config, &runtime, out)?
+        ask.answer_args.memory_args.open_memory(&*engine, &address, false, &config, &runtime, out)?
     };
     let mut querymend = Querymend::new(engine, model, config.clone());
     if let Some(memory) = memory {
         querymend = querymend.with_memory(memory);
     }
     let is_interactive = clarify::is_interactive();
-    let mut asked = Ask {
+    let mut request = AskInput {
         question,
         evidence: ask.evidence.clone(),
-        fresh: ask.remembering.fresh,
+        bypass_memory: ask.answer_args.memory_args.fresh,
         clarify: Some(clarify::mode(ask.assume, &config, is_interactive)),
-        ..Ask::default()
+        ..AskInput::default()
     };
-    let (mut answer, unsaid, events) = loop {
-        let (answered, events) = answered(&querymend, asked.clone(), ask.summary, &runtime, out);
-        let Some((answer, unsaid)) = answered else {
-            out.say("stopped");
+    let (mut answer, summary_error, events) = loop {
+        let (answered, events) = answer_question(&querymend, request.clone(), ask.summary, &runtime, out);
+        let Some((answer, summary_error)) = answered else {
+            out.message("stopped");
             runtime.shutdown_background();
-            return Ok(Exit::Interrupted);
+            return Ok(ExitStatus::Interrupted);
         };
-        state::keep(&config, &answer.trace_id, &events, out);
+        state_dir::save_trace(&config, &answer.trace_id, &events, out);
         let Some(clarification) = answer.clarification.as_ref().filter(|_| is_interactive) else {
-            break (answer, unsaid, events);
+            break (answer, summary_error, events);
         };
         match clarify::prompt(clarification, out) {
-            Some(sql) => asked.choice = Some(sql),
+            Some(sql) => request.choice = Some(sql),
             None => {
-                out.note("hint: --assume takes the first; or ask again and name the one that you mean");
-                return Ok(Exit::Refused);
+                out.note("hint: --assume uses the first; or ask again and name the one that you mean");
+                return Ok(ExitStatus::Refused);
             }
         }
     };
-    // What does not let itself be stopped must not keep the program.
+    // Work that cannot be cancelled must not keep the process alive.
     runtime.shutdown_background();
     if ask.explain {
-        out.say(&story::tell(&story::kept(&events)));
-        out.say("");
+        out.message(&trace_view::render_trace(&trace_view::to_json_events(&events)));
+        out.message("");
     }
-    if let Some(why) = unsaid {
-        out.note(&format!("note: the rows are not put into words: {why}"));
+    if let Some(why) = summary_error {
+        out.note(&format!("note: the rows are not summarized: {why}"));
     }
-    if ask.no_summary && answer.status == Status::Answered {
+    if ask.no_summary && answer.status == AnswerStatus::Answered {
         answer.text = None;
     }
-    if let (true, table::Format::Csv | table::Format::Markdown, Some(text)) = (ask.summary, ask.format, &answer.text) {
-        // The model was asked for it.
-        out.note(&answer::printable(text));
+    if let (true, table::ResultFormat::Csv | table::ResultFormat::Markdown, Some(text)) =
+        (ask.summary, ask.format, &answer.text)
+    {
+        // The user requested the summary, so print it for CSV and Markdown too.
+        out.note(&answer::sanitize_lines(text));
     }
-    let exit = answer::write(&answer, ask.format, dialect, out)?;
-    let shown = ask.explain || answer.stop == Stop::Cancelled || config.trace.keep == 0;
-    if exit != Exit::Done && !shown && !answer.attempts.is_empty() {
+    let exit = answer::write_answer(&answer, ask.format, dialect, out)?;
+    let shown = ask.explain || answer.stop == StopReason::Cancelled || config.trace.max_traces == 0;
+    if exit != ExitStatus::Success && !shown && !answer.attempts.is_empty() {
         out.note(&format!("note: `querymend trace {}` shows every attempt", answer.trace_id));
     }
     Ok(exit)
 }
 
-/// Answers one question; no answer if it was stopped. What happened on the way stands beside it.
-fn answered(
+/// Answers one question. Returns the answer, or `None` if it was interrupted, along with the
+/// recorded events.
+fn answer_question(
     querymend: &Querymend,
-    asked: Ask,
+    request: AskInput,
     summary: bool,
     runtime: &Runtime,
     out: &Out,
 ) -> (Option<(Answer, Option<String>)>, Vec<Event>) {
-    let cancel = Cancel::new();
-    let mut watch = Watch::new(out);
-    let mut hear = |event: &_| watch.hear(event);
-    let answered = interrupt::guarded(runtime, &cancel, async {
-        let mut answer = querymend.ask_with(asked, &mut hear, &cancel).await;
-        let mut unsaid = None;
-        if summary && answer.status == Status::Answered {
+    let cancel = CancellationToken::new();
+    let mut progress = RunProgress::new(out);
+    let mut on_event = |event: &_| progress.on_event(event);
+    let answered = signals::run_until_interrupted(runtime, &cancel, async {
+        let mut answer = querymend.ask_with(request, &mut on_event, &cancel).await;
+        let mut summary_error = None;
+        if summary && answer.status == AnswerStatus::Answered {
             match querymend.summarise(&answer, &cancel).await {
                 Ok(text) => answer.text = text.or(answer.text),
-                Err(problem) => unsaid = Some(problem.message),
+                Err(problem) => summary_error = Some(problem.message),
             }
         }
-        (answer, unsaid)
+        (answer, summary_error)
     });
-    (answered, watch.end())
+    (answered, progress.finish())
 }
 
-/// One database with the model, as every question of a batch asks it. Each database has a breaker of its own, and the model
-/// one for all of them.
-pub fn shared(
+/// Opens a database for a batch, sharing the model with all other databases.
+///
+/// Each database has its own circuit breaker; the model has one for all databases.
+pub fn open_shared(
     address: &str,
-    database: &Database,
+    database: &DatabaseArgs,
     model: &Arc<dyn querymend_model::Model>,
     config: &querymend::Config,
     breakers: &Arc<Breakers>,
     store: Option<&Arc<dyn ExampleStore>>,
-) -> Result<Arc<Querymend>, Failure> {
+) -> Result<Arc<Querymend>, CliError> {
     let engine = database.open_at(address, config)?;
-    let memory = store.map(|store| remember::of(Arc::clone(store), &*engine, address, config));
-    let querymend = Querymend::guarded(engine, Arc::clone(model), config.clone(), Arc::clone(breakers));
+    let memory = store.map(|store| memory::memory_for(Arc::clone(store), &*engine, address, config));
+    let querymend = Querymend::with_shared_breakers(engine, Arc::clone(model), config.clone(), Arc::clone(breakers));
     Ok(Arc::new(match memory {
         Some(memory) => querymend.with_memory(memory),
         None => querymend,

@@ -1,13 +1,13 @@
-//! `--batch`: a query on every line in, an answer on every line out, in the same order.
+//! `--batch`: reads one query per line and writes one answer per line, in input order.
 //!
-//! One thread reads, several work, this one writes. Only so many chunks are under way at a time, so a long input
-//! takes no more memory than a short one. A line that cannot be looked at gets an answer that says why, and the others
-//! go on.
+//! One thread reads, several process, the main thread writes. The number of chunks in flight is
+//! bounded, so memory does not grow with the input. A line that cannot be processed gets an answer
+//! with the error, and the other lines continue.
 
-mod checking;
-mod desk;
-mod job;
-mod mending;
+mod check;
+mod fix;
+mod task;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,119 +20,120 @@ use std::thread;
 use clap::Args;
 use querymend::Config;
 
-pub use self::checking::Checking;
-pub use self::desk::address;
-use self::desk::{Answers, Desk, LONGEST_LINE, Line};
-use self::job::Job;
-pub use self::mending::Mending;
-use crate::against::{Against, readable};
-use crate::failure::{Exit, Failure};
+pub use self::check::CheckTask;
+pub use self::fix::FixTask;
+use self::task::BatchTask;
+pub use self::worker::resolve_address;
+use self::worker::{BatchOutput, BatchWorker, InputLine, MAX_LINE_BYTES};
+use crate::args::schema_source::{SchemaArgs, value_settings};
+use crate::error::{CliError, ExitStatus};
 use crate::input;
-use crate::out::Out;
+use crate::output::Out;
 
-/// Lines that one thread takes at a time, unless they are long.
+/// Maximum number of lines in a chunk.
 const CHUNK_LINES: usize = 64;
 const CHUNK_BYTES: usize = 1 << 20;
-/// The stack of the threads that work: as large as that of the main thread.
-const STACK: usize = 8 << 20;
+/// Stack size of worker threads, equal to that of the main thread.
+const WORKER_STACK_BYTES: usize = 8 << 20;
 
-/// The options of a batch.
+/// Options of a batch.
 #[derive(Debug, Clone, Args)]
-pub struct Batch {
-    /// Take one query per line, {"id", "sql", "db"?, "dialect"?, "schema"?}; one JSON answer per line comes out
+pub struct BatchArgs {
+    /// Read one query per line, {"id", "sql", "db"?, "dialect"?, "schema"?}, and write one JSON
+    /// answer per line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "sql", "format"])]
     pub batch: Option<PathBuf>,
-    /// Folder that the `db` and `schema` paths of a batch start from
+    /// Folder that the `db` and `schema` paths of a batch are relative to
     #[arg(long, value_name = "DIR", requires = "batch", conflicts_with_all = ["file", "sql"], default_value = ".")]
     pub root: PathBuf,
-    /// Threads that work on a batch [default: one for each processor]
+    /// Number of worker threads of a batch [default: one per processor]
     #[arg(long, value_name = "N", requires = "batch", conflicts_with_all = ["file", "sql"], value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,
 }
 
-impl Batch {
-    /// How many threads work.
+impl BatchArgs {
+    /// Returns the number of worker threads.
     pub fn threads(&self) -> usize {
         let jobs = self.jobs.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
         jobs.max(1)
     }
 
-    /// Answers every line of a file, or of stdin (`-`).
+    /// Processes every line of a file, or of stdin (`-`).
     pub fn run(
         &self,
         file: &Path,
-        job: impl Job,
-        against: &Against,
+        job: impl BatchTask,
+        against: &SchemaArgs,
         config: Config,
         out: &mut Out,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<ExitStatus, CliError> {
         let name = file.display().to_string();
         let input: Box<dyn Read + Send> = if file == Path::new("-") {
             Box::new(io::stdin())
         } else {
-            Box::new(File::open(file).map_err(|error| input::unreadable(&name, &error))?)
+            Box::new(File::open(file).map_err(|error| input::read_error(&name, &error))?)
         };
         if !self.root.is_dir() {
-            return Err(Failure::new(format!("--root `{}` is no folder", self.root.display()))
+            return Err(CliError::new(format!("--root `{}` is not a folder", self.root.display()))
                 .hint("name the folder that the `db` paths of the lines start from"));
         }
-        // Lines name their databases themselves: what is asked otherwise is not taken for the others.
-        let common = match against.is_named() {
-            true => Some(Arc::new(against.load(&config, out)?.within(&config.policy, out))),
+        // Lines name their own databases, so the database of the environment or configuration is
+        // not a default for them.
+        let common = match against.has_explicit_schema() {
+            true => Some(Arc::new(against.load(&config, out)?.apply_policy_with_warnings(&config.policy, out))),
             false => None,
         };
-        let values = readable(&config, against.no_values);
-        let desk = Desk::new(job, &self.root, config.policy, against.dialect, common, values);
-        answer_all(input, &name, desk, self.threads(), out)
+        let values = value_settings(&config, against.no_values);
+        let worker = BatchWorker::new(job, &self.root, config.policy, against.dialect, common, values);
+        run_batch(input, &name, worker, self.threads(), out)
     }
 }
 
-fn answer_all<J: Job>(
+fn run_batch<J: BatchTask>(
     input: Box<dyn Read + Send>,
     name: &str,
-    desk: Desk<J>,
+    worker: BatchWorker<J>,
     threads: usize,
     out: &mut Out,
-) -> Result<Exit, Failure> {
-    let desk = Arc::new(desk);
+) -> Result<ExitStatus, CliError> {
+    let worker = Arc::new(worker);
     let (work, waiting) = sync_channel(threads);
     let (done, results) = channel();
     let (ticket, tickets) = sync_channel(threads * 4);
     for _ in 0..threads * 4 {
-        // The channel has room for all of them, and its other end is right here.
+        // The channel has capacity for all tickets, and its receiver is still in scope.
         ticket.send(()).ok();
     }
     let waiting = Arc::new(Mutex::new(waiting));
     for _ in 0..threads {
-        let (desk, waiting, done) = (Arc::clone(&desk), Arc::clone(&waiting), done.clone());
-        start(move || answer_chunks(&desk, &waiting, &done))?;
+        let (worker, waiting, done) = (Arc::clone(&worker), Arc::clone(&waiting), done.clone());
+        spawn_thread(move || process_chunks(&worker, &waiting, &done))?;
     }
-    // The reader is not waited for: when nobody takes the answers any more, it may still hang on a pipe that is open
-    // but silent.
-    start(move || read_chunks(BufReader::with_capacity(256 << 10, input), &tickets, &work, &done))?;
+    // The reader is not joined: after the output is closed, it may still block on an idle pipe.
+    spawn_thread(move || read_chunks(BufReader::with_capacity(256 << 10, input), &tickets, &work, &done))?;
     write_in_order(&results, &ticket, name, J::OUTCOMES, out)
 }
 
-fn start(work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
-    match thread::Builder::new().stack_size(STACK).spawn(work) {
+fn spawn_thread(work: impl FnOnce() + Send + 'static) -> Result<(), CliError> {
+    match thread::Builder::new().stack_size(WORKER_STACK_BYTES).spawn(work) {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::new(format!("no thread can be started: {error}")).hint("use fewer with --jobs")),
+        Err(error) => Err(CliError::new(format!("cannot start a thread: {error}")).hint("use fewer with --jobs")),
     }
 }
 
 struct Chunk {
     number: usize,
     first_line: usize,
-    lines: Vec<Line>,
+    lines: Vec<InputLine>,
 }
 
-type Outcome = Result<(usize, Answers), io::Error>;
+type ChunkResult = Result<(usize, BatchOutput), io::Error>;
 
 fn read_chunks(
     mut input: BufReader<Box<dyn Read + Send>>,
     tickets: &Receiver<()>,
     work: &SyncSender<Chunk>,
-    done: &Sender<Outcome>,
+    done: &Sender<ChunkResult>,
 ) {
     let mut first_line = 1;
     for number in 0.. {
@@ -156,15 +157,16 @@ fn read_chunks(
     }
 }
 
-/// As many lines as are there, up to a chunk. It does not wait for a second line when one is there: whoever writes
-/// may want an answer first.
-fn read_chunk(input: &mut BufReader<Box<dyn Read + Send>>) -> io::Result<Vec<Line>> {
+/// Reads the available lines, up to one chunk.
+///
+/// Does not wait for a second line once it has one: an interactive writer may want an answer first.
+fn read_chunk(input: &mut BufReader<Box<dyn Read + Send>>) -> io::Result<Vec<InputLine>> {
     let mut lines = Vec::new();
     let mut bytes = 0;
-    while let Some(line) = read_line(input, LONGEST_LINE)? {
+    while let Some(line) = read_line(input, MAX_LINE_BYTES)? {
         bytes += match &line {
-            Line::Text(text) => text.len(),
-            Line::TooLong => 0,
+            InputLine::Text(text) => text.len(),
+            InputLine::TooLong => 0,
         };
         lines.push(line);
         if lines.len() >= CHUNK_LINES || bytes >= CHUNK_BYTES || !input.buffer().contains(&b'\n') {
@@ -174,7 +176,7 @@ fn read_chunk(input: &mut BufReader<Box<dyn Read + Send>>) -> io::Result<Vec<Lin
     Ok(lines)
 }
 
-fn read_line(input: &mut impl BufRead, longest: usize) -> io::Result<Option<Line>> {
+fn read_line(input: &mut impl BufRead, max_bytes: usize) -> io::Result<Option<InputLine>> {
     let mut text = Vec::new();
     let mut too_long = false;
     let mut started = false;
@@ -189,7 +191,7 @@ fn read_line(input: &mut impl BufRead, longest: usize) -> io::Result<Option<Line
         started = true;
         let newline = there.iter().position(|b| *b == b'\n');
         let piece = &there[..newline.unwrap_or(there.len())];
-        too_long |= text.len() + piece.len() > longest;
+        too_long |= text.len() + piece.len() > max_bytes;
         if too_long {
             text = Vec::new();
         } else {
@@ -201,17 +203,17 @@ fn read_line(input: &mut impl BufRead, longest: usize) -> io::Result<Option<Line
             break;
         }
     }
-    Ok(started.then_some(if too_long { Line::TooLong } else { Line::Text(text) }))
+    Ok(started.then_some(if too_long { InputLine::TooLong } else { InputLine::Text(text) }))
 }
 
-fn answer_chunks<J: Job>(desk: &Desk<J>, waiting: &Mutex<Receiver<Chunk>>, done: &Sender<Outcome>) {
-    let mut tools = desk.tools();
+fn process_chunks<J: BatchTask>(worker: &BatchWorker<J>, waiting: &Mutex<Receiver<Chunk>>, done: &Sender<ChunkResult>) {
+    let mut state = worker.new_state();
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(chunk) = next else { return };
-        let mut answers = Answers::default();
+        let mut answers = BatchOutput::default();
         for (i, line) in chunk.lines.iter().enumerate() {
-            desk.answer(line, chunk.first_line + i, &mut tools, &mut answers);
+            worker.process_line(line, chunk.first_line + i, &mut state, &mut answers);
         }
         if done.send(Ok((chunk.number, answers))).is_err() {
             return;
@@ -220,15 +222,15 @@ fn answer_chunks<J: Job>(desk: &Desk<J>, waiting: &Mutex<Receiver<Chunk>>, done:
 }
 
 fn write_in_order(
-    results: &Receiver<Outcome>,
+    results: &Receiver<ChunkResult>,
     ticket: &SyncSender<()>,
     name: &str,
     outcomes: &[&'static str],
     out: &mut Out,
-) -> Result<Exit, Failure> {
-    let mut early: BTreeMap<usize, Answers> = BTreeMap::new();
+) -> Result<ExitStatus, CliError> {
+    let mut early: BTreeMap<usize, BatchOutput> = BTreeMap::new();
     let mut next = 0;
-    let mut total = Answers::default();
+    let mut total = BatchOutput::default();
     let mut broken = None;
     loop {
         let outcome = match results.try_recv() {
@@ -245,7 +247,7 @@ fn write_in_order(
         match outcome {
             Ok((number, answers)) => early.insert(number, answers),
             Err(error) => {
-                broken = Some(input::unreadable(name, &error));
+                broken = Some(input::read_error(name, &error));
                 None
             }
         };
@@ -256,10 +258,10 @@ fn write_in_order(
             }
             total.failed += answers.failed;
             next += 1;
-            // The reader is gone once the input is at its end; then nobody needs the ticket.
+            // At the end of the input the reader is gone and does not need the ticket.
             ticket.try_send(()).ok();
         }
-        if out.closed() {
+        if out.is_closed() {
             break;
         }
     }
@@ -267,13 +269,13 @@ fn write_in_order(
     if let Some(failure) = broken {
         return Err(failure);
     }
-    if !out.closed() {
+    if !out.is_closed() {
         let count = |outcome: &&str| total.outcomes.get(outcome).copied().unwrap_or_default();
         let mut counts: Vec<String> = outcomes.iter().map(|outcome| format!("{} {outcome}", count(outcome))).collect();
         if total.failed > 0 {
-            counts.push(format!("{} could not be looked at", total.failed));
+            counts.push(format!("{} could not be processed", total.failed));
         }
         out.note(&counts.join(", "));
     }
-    Ok(if total.failed > 0 { Exit::Failed } else { Exit::Done })
+    Ok(if total.failed > 0 { ExitStatus::Failed } else { ExitStatus::Success })
 }

@@ -1,44 +1,51 @@
-//! `querymend chat`: questions one after the other, each of which sees those before it.
+//! `querymend chat`: a conversation in which each question sees the earlier ones.
 
 mod editor;
-mod lines;
+mod input;
+mod input_event;
 
 use std::sync::Arc;
 
 use clap::Args;
-use querymend::{Ask, Cancel, Clarification, Clarify, Config, Event, Memory, Querymend, Session, Status};
+use querymend::{
+    AnswerStatus, AskInput, CancellationToken, Clarification, Clarify, Config, ConversationSession, Event, Memory,
+    Querymend,
+};
 use querymend_sql::{Dialect, Schema};
 use tokio::runtime::Runtime;
 
-use self::lines::{Lines, Next};
-use crate::chosen::Unnamed;
-use crate::commands::schema::{chosen, describe};
-use crate::failure::{Exit, Failure};
-use crate::out::Out;
-use crate::remember::Remembering;
-use crate::setup::{Asking, Database, runtime, tell_idle};
-use crate::watch::Watch;
-use crate::{answer, chosen, clarify, interrupt, state, story, table};
+use self::input::ChatInput;
+use self::input_event::InputEvent;
+use crate::args::answer::AnswerArgs;
+use crate::args::database::DatabaseArgs;
+use crate::commands::schema::{select_tables, write_tables};
+use crate::deny_lists::check_deny_lists;
+use crate::error::{CliError, ExitStatus};
+use crate::output::progress::RunProgress;
+use crate::output::text::one_line;
+use crate::output::{Out, answer, table, trace_view};
+use crate::runtime::build_runtime;
+use crate::{clarify, model_selection, signals, state_dir};
 
-/// What `/help` says.
+/// Output of `/help`.
 const HELP: &str = "\
-Ask in plain words. A question sees the ones before it; `reset` begins anew.
+Ask in plain English. A question sees the previous ones; `reset` starts over.
   /sql             the query of the last answer
   /explain         every attempt at the last question
-  /trace [ID]      the same of a run that is kept
+  /trace [ID]      the same for a saved run
   /schema [TABLE]  the tables and their columns
-  /save            remember the last question and its query as right
-  /unsave          take back what was saved last
-  /reset           forget what was said (also: reset)
+  /save            save the last question and its query as a correct example
+  /unsave          undo the last /save
+  /reset           clear the conversation (also: reset)
   /help            this text
-  /quit            leave (also: quit, exit, Ctrl-D)
-Where a question has several readings, the options have numbers: type one, or nothing for the first.
-Ctrl-C stops a question. A line that ends with \\ goes on in the next one.";
+  /quit            quit (also: quit, exit, Ctrl-D)
+If a question is ambiguous, the options are numbered: type a number, or nothing for the first.
+Ctrl-C stops a question. A line that ends with \\ continues on the next one.";
 
-/// The words that begin a command.
+/// Names of the chat commands, for completion.
 const COMMANDS: [&str; 9] = ["/sql", "/explain", "/trace", "/schema", "/save", "/unsave", "/reset", "/help", "/quit"];
 
-/// Ask questions one after the other; each sees the ones before it
+/// Ask questions in a conversation; each sees the earlier ones
 #[derive(Debug, Args)]
 #[command(
     name = "chat",
@@ -47,56 +54,54 @@ const COMMANDS: [&str; 9] = ["/sql", "/explain", "/trace", "/schema", "/save", "
   printf 'How many orders are there?\\nAnd in 2024?\\n' | querymend chat --db shop.db --model ollama:qwen2.5-coder
 
 With --schema FILE and no database the SQL is drafted, checked against the file and printed, but not run.
-Rows go to stdout, everything else to stderr. /help lists the commands. When stdin is no terminal, each line of it is a
+Rows go to stdout, everything else to stderr. /help lists the commands. If stdin is not a terminal, each line is a
 question or a command.
-Exit codes: 0 left, 1 a question from a pipe was given up, 2 could not be done, 130 stopped with Ctrl-C."
+Exit codes: 0 quit, 1 a question from a pipe was given up, 2 failed, 130 stopped with Ctrl-C."
 )]
-pub struct Chat {
+pub struct ChatCommand {
     #[command(flatten)]
-    pub database: Database,
+    pub database: DatabaseArgs,
     #[command(flatten)]
-    pub asking: Asking,
-    #[command(flatten)]
-    pub unnamed: Unnamed,
-    #[command(flatten)]
-    pub remembering: Remembering,
-    /// Take the most likely reading of an ambiguous question and say so, instead of asking which is meant
+    pub answer_args: AnswerArgs,
+    /// Assume the most likely reading of an ambiguous question and report it, instead of asking
+    /// back
     #[arg(long)]
     pub assume: bool,
-    /// How rows are written; json is the whole answer with all attempts
-    #[arg(long, value_enum, default_value_t = table::Format::Table)]
-    pub format: table::Format,
-    /// Print the rows without a sentence before them
+    /// Output format of rows; json prints the whole answer with all attempts
+    #[arg(long, value_enum, default_value_t = table::ResultFormat::Table)]
+    pub format: table::ResultFormat,
+    /// Print the rows without a summary before them
     #[arg(long)]
     pub no_summary: bool,
 }
 
-/// Does it.
-pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
-    let config = chat.asking.config()?;
+/// Runs `querymend chat`.
+pub fn run(chat: &ChatCommand, out: &mut Out) -> Result<ExitStatus, CliError> {
+    let config = chat.answer_args.model_args.load_config()?;
     let engine = chat.database.open_or_offline(&config)?;
-    let model = chosen::model(&chat.asking, Some(&chat.unnamed), &config, out)?;
-    let (name, dialect, asked) = (engine.name().to_string(), engine.dialect(), model.name().to_string());
-    let runtime = runtime()?;
-    tell_idle(&config, &*engine, &runtime, out);
+    let model =
+        model_selection::select_model(&chat.answer_args.model_args, Some(&chat.answer_args.auto_pull), &config, out)?;
+    let (name, dialect, model_name) = (engine.name().to_string(), engine.dialect(), model.name().to_string());
+    let runtime = build_runtime()?;
+    check_deny_lists(&config, &*engine, &runtime, out);
     let memory = if engine.is_offline() {
         None
     } else {
         let address = chat.database.address(&config)?.unwrap_or_default();
-        chat.remembering.memory(&*engine, &address, true, &config, &runtime, out)?
+        chat.answer_args.memory_args.open_memory(&*engine, &address, true, &config, &runtime, out)?
     };
     let mut querymend = Querymend::new(engine, model, config.clone());
     if let Some(memory) = memory {
         querymend = querymend.with_memory(memory);
     }
     let schema = runtime.block_on(querymend.schema())?;
-    let mut lines = Lines::new(&schema)?;
-    if lines.interactive() {
-        out.note(&format!("{name}, asked with {asked}. /help lists the commands, Ctrl-D leaves."));
+    let mut input = ChatInput::new(&schema)?;
+    if input.is_interactive() {
+        out.note(&format!("{name}, with the model {model_name}. /help lists the commands, Ctrl-D quits."));
     }
-    let mut talk = Talk {
+    let mut chat_session = ChatSession {
         memory: querymend.memory().cloned(),
-        fresh: chat.remembering.fresh,
+        fresh: chat.answer_args.memory_args.fresh,
         session: querymend.session(),
         config: &config,
         runtime: &runtime,
@@ -106,77 +111,77 @@ pub fn run(chat: &Chat, out: &mut Out) -> Result<Exit, Failure> {
         no_summary: chat.no_summary,
         events: Vec::new(),
         saved: Vec::new(),
-        clarify: clarify::mode(chat.assume, &config, lines.interactive()),
+        clarify: clarify::mode(chat.assume, &config, input.is_interactive()),
         pending: None,
     };
-    let mut worst = Exit::Done;
+    let mut worst = ExitStatus::Success;
     let exit = loop {
-        let line = match lines.next(&runtime)? {
-            Next::Line(line) => line,
-            Next::Again => continue,
-            Next::Left => break worst,
-            Next::Stopped => break Exit::Interrupted,
+        let line = match input.read_next(&runtime)? {
+            InputEvent::Line(line) => line,
+            InputEvent::Discarded => continue,
+            InputEvent::EndOfInput => break worst,
+            InputEvent::Interrupted => break ExitStatus::Interrupted,
         };
-        match talk.hear(line.trim(), out) {
+        match chat_session.handle_line(line.trim(), out) {
             Ok(None) => break worst,
-            // Nobody is there who could say whether to go on with the next line.
-            Ok(Some(Exit::Interrupted)) if !lines.interactive() => break Exit::Interrupted,
-            Ok(Some(exit)) if !lines.interactive() => worst = worse(worst, exit),
+            // Without a terminal there is no user to confirm that the next line should run.
+            Ok(Some(ExitStatus::Interrupted)) if !input.is_interactive() => break ExitStatus::Interrupted,
+            Ok(Some(exit)) if !input.is_interactive() => worst = worse_status(worst, exit),
             Ok(Some(_)) => {}
-            // The conversation goes on, whatever was in the way of one line.
+            // An error in one line does not end the conversation.
             Err(failure) => {
                 out.flush()?;
                 out.error(&failure);
-                if !lines.interactive() {
-                    worst = Exit::Failed;
+                if !input.is_interactive() {
+                    worst = ExitStatus::Failed;
                 }
             }
         }
         out.flush()?;
-        if out.closed() {
+        if out.is_closed() {
             break worst;
         }
     };
-    // Nobody said which reading is meant, so the question was not answered.
-    let is_open = talk.pending.is_some() && exit == Exit::Done && !lines.interactive();
+    // The input ended without a choice, so the ambiguous question was not answered.
+    let is_open = chat_session.pending.is_some() && exit == ExitStatus::Success && !input.is_interactive();
     runtime.shutdown_background();
-    Ok(if is_open { Exit::Refused } else { exit })
+    Ok(if is_open { ExitStatus::Refused } else { exit })
 }
 
-fn worse(a: Exit, b: Exit) -> Exit {
+fn worse_status(a: ExitStatus, b: ExitStatus) -> ExitStatus {
     match (a, b) {
-        (Exit::Failed | Exit::Interrupted, _) => a,
-        (_, Exit::Done) => a,
+        (ExitStatus::Failed | ExitStatus::Interrupted, _) => a,
+        (_, ExitStatus::Success) => a,
         _ => b,
     }
 }
 
-/// A conversation and what it is about.
-struct Talk<'t> {
-    session: Session<'t>,
+/// State of a conversation.
+struct ChatSession<'t> {
+    session: ConversationSession<'t>,
     memory: Option<Memory>,
-    /// Memory does not answer.
+    /// `true` if answers must not come from memory.
     fresh: bool,
     config: &'t Config,
     runtime: &'t Runtime,
     schema: Arc<Schema>,
     dialect: &'static Dialect,
-    format: table::Format,
+    format: table::ResultFormat,
     no_summary: bool,
-    /// What happened during the last question.
+    /// Events of the last question.
     events: Vec<Event>,
-    /// Questions that were saved in this chat.
+    /// Questions saved in this session.
     saved: Vec<String>,
     clarify: Clarify,
-    /// A question that has several readings, until the next line says which is meant.
+    /// Ambiguous question that waits for the user's choice in the next line.
     pending: Option<(String, Clarification)>,
 }
 
-impl Talk<'_> {
-    /// Takes a line. Nothing comes back where it ends the conversation.
-    fn hear(&mut self, line: &str, out: &mut Out) -> Result<Option<Exit>, Failure> {
+impl ChatSession<'_> {
+    /// Handles a line; returns `None` if it ends the conversation.
+    fn handle_line(&mut self, line: &str, out: &mut Out) -> Result<Option<ExitStatus>, CliError> {
         if let Some((question, clarification)) = self.pending.take_if(|_| !line.starts_with('/')) {
-            match clarify::picked(line, &clarification) {
+            match clarify::parse_choice(line, &clarification) {
                 Some(at) => {
                     let choice = clarification.options[at].sql.clone();
                     return self.ask(&question, Some(choice), out).map(Some);
@@ -184,9 +189,9 @@ impl Talk<'_> {
                 None if line.parse::<i64>().is_ok() => {
                     let message = clarify::out_of_range(&clarification);
                     self.pending = Some((question, clarification));
-                    return Err(Failure::new(message));
+                    return Err(CliError::new(message));
                 }
-                // Anything else is the next question.
+                // Any other text is the next question.
                 None => {}
             }
         }
@@ -197,104 +202,102 @@ impl Talk<'_> {
             ("reset" | "/reset", "") => {
                 self.session.reset();
                 self.events.clear();
-                out.note("what was said is forgotten");
+                out.note("the conversation was cleared");
             }
-            ("/help", _) => out.say(HELP),
-            ("/sql", _) => out.line(&answer::printable(&self.last()?.1))?,
+            ("/help", _) => out.message(HELP),
+            ("/sql", _) => out.line(&answer::sanitize_lines(&self.last_answered()?.1))?,
             ("/explain", _) => self.explain(out)?,
             ("/trace", "") => self.explain(out)?,
             ("/trace", id) => {
-                let events = crate::commands::trace::find(self.config, id)?;
-                out.write(story::tell(&events).as_bytes())?;
+                let events = crate::commands::trace::find_trace(self.config, id)?;
+                out.write(trace_view::render_trace(&events).as_bytes())?;
             }
             ("/schema", names) => {
                 let names: Vec<String> = names.split_whitespace().map(str::to_string).collect();
-                describe(&chosen(&self.schema, &names)?, out)?;
+                write_tables(&select_tables(&self.schema, &names)?, out)?;
             }
             ("/save", "") => self.save(out)?,
             ("/save", _) => {
-                return Err(
-                    Failure::new("/save takes no argument").hint("it remembers the last question and its query")
-                );
+                return Err(CliError::new("/save takes no argument").hint("it saves the last question and its query"));
             }
             ("/unsave", _) => self.unsave(out)?,
             (command, _) if command.starts_with('/') => {
-                return Err(Failure::new(format!("there is no command `{}`", crate::render::one_line(command)))
-                    .hint("/help lists those that there are"));
+                return Err(CliError::new(format!("there is no command `{}`", one_line(command)))
+                    .hint("/help lists all commands"));
             }
             _ => return self.ask(line, None, out).map(Some),
         }
-        Ok(Some(Exit::Done))
+        Ok(Some(ExitStatus::Success))
     }
 
-    fn ask(&mut self, question: &str, choice: Option<String>, out: &mut Out) -> Result<Exit, Failure> {
-        let cancel = Cancel::new();
-        let mut watch = Watch::new(out);
-        let mut hear = |event: &Event| watch.hear(event);
+    fn ask(&mut self, question: &str, choice: Option<String>, out: &mut Out) -> Result<ExitStatus, CliError> {
+        let cancel = CancellationToken::new();
+        let mut progress = RunProgress::new(out);
+        let mut on_event = |event: &Event| progress.on_event(event);
         let (session, fresh, clarify) = (&mut self.session, self.fresh, Some(self.clarify));
-        let ask = Ask { question: question.to_string(), fresh, clarify, choice, ..Ask::default() };
-        let work = async { session.ask_with(ask, &mut hear, &cancel).await.clone() };
-        let answered = interrupt::guarded(self.runtime, &cancel, work);
-        let events = watch.end();
+        let ask =
+            AskInput { question: question.to_string(), bypass_memory: fresh, clarify, choice, ..AskInput::default() };
+        let work = async { session.ask_with(ask, &mut on_event, &cancel).await.clone() };
+        let answered = signals::run_until_interrupted(self.runtime, &cancel, work);
+        let events = progress.finish();
         let Some(mut answer) = answered else {
-            out.say("stopped");
-            return Ok(Exit::Interrupted);
+            out.message("stopped");
+            return Ok(ExitStatus::Interrupted);
         };
-        state::keep(self.config, &answer.trace_id, &events, out);
+        state_dir::save_trace(self.config, &answer.trace_id, &events, out);
         self.events = events;
-        if self.no_summary && answer.status == Status::Answered {
+        if self.no_summary && answer.status == AnswerStatus::Answered {
             answer.text = None;
         }
-        if let (Some(clarification), true) = (&answer.clarification, self.format != table::Format::Json) {
+        if let (Some(clarification), true) = (&answer.clarification, self.format != table::ResultFormat::Json) {
             clarify::write(clarification, out);
             out.note("type its number, or nothing for the first; anything else is the next question");
             self.pending = Some((answer.question.clone(), clarification.clone()));
-            return Ok(Exit::Done);
+            return Ok(ExitStatus::Success);
         }
         self.pending = answer.clarification.clone().map(|clarification| (answer.question.clone(), clarification));
-        answer::write(&answer, self.format, self.dialect, out)
+        answer::write_answer(&answer, self.format, self.dialect, out)
     }
 
-    /// The last question that was answered with rows, and its query.
-    fn last(&self) -> Result<(String, String), Failure> {
-        let answered = self.session.turns().iter().rev().find(|turn| turn.status == Status::Answered);
+    /// Returns the last question that was answered with rows, and its query.
+    fn last_answered(&self) -> Result<(String, String), CliError> {
+        let answered = self.session.answers().iter().rev().find(|turn| turn.status == AnswerStatus::Answered);
         let pair = answered.and_then(|turn| Some((turn.question.clone(), turn.sql.clone()?)));
-        pair.ok_or_else(|| Failure::new("no question was answered yet").hint("ask one first"))
+        pair.ok_or_else(|| CliError::new("no question was answered yet").hint("ask one first"))
     }
 
-    fn explain(&self, out: &mut Out) -> Result<(), Failure> {
+    fn explain(&self, out: &mut Out) -> Result<(), CliError> {
         if self.events.is_empty() {
-            return Err(Failure::new("no question was asked yet").hint("ask one first"));
+            return Err(CliError::new("no question was asked yet").hint("ask one first"));
         }
-        out.write(story::tell(&story::kept(&self.events)).as_bytes())
+        out.write(trace_view::render_trace(&trace_view::to_json_events(&self.events)).as_bytes())
     }
 
-    fn save(&mut self, out: &Out) -> Result<(), Failure> {
-        let (question, sql) = self.last()?;
+    fn save(&mut self, out: &Out) -> Result<(), CliError> {
+        let (question, sql) = self.last_answered()?;
         if self.runtime.block_on(self.memory()?.save(&question, &sql))? {
-            out.note(&format!("saved: {}", crate::render::one_line(&question)));
+            out.note(&format!("saved: {}", one_line(&question)));
         } else {
             out.note("this is saved already");
         }
-        self.session.settled();
+        self.session.clear_pending_feedback();
         self.saved.retain(|saved| *saved != question);
         self.saved.push(question);
         Ok(())
     }
 
-    fn memory(&self) -> Result<&Memory, Failure> {
+    fn memory(&self) -> Result<&Memory, CliError> {
         self.memory.as_ref().ok_or_else(|| {
-            Failure::new("nothing is remembered here")
-                .hint("leave out --no-memory, or set `memory.enabled` in querymend.yaml")
+            CliError::new("memory is disabled").hint("leave out --no-memory, or set `memory.enabled` in querymend.yaml")
         })
     }
 
-    fn unsave(&mut self, out: &Out) -> Result<(), Failure> {
+    fn unsave(&mut self, out: &Out) -> Result<(), CliError> {
         let Some(question) = self.saved.pop() else {
-            return Err(Failure::new("nothing was saved in this chat").hint("/save keeps the last answer"));
+            return Err(CliError::new("nothing was saved in this chat").hint("/save saves the last answer"));
         };
-        self.runtime.block_on(self.memory()?.forget(&question))?;
-        out.note(&format!("no longer saved: {}", crate::render::one_line(&question)));
+        self.runtime.block_on(self.memory()?.remove(&question))?;
+        out.note(&format!("no longer saved: {}", one_line(&question)));
         Ok(())
     }
 }

@@ -1,26 +1,26 @@
-//! `querymend completions`: what shells are told about the commands.
+//! `querymend completions`: shell completion scripts.
 
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::failure::{Exit, Failure};
-use crate::out::Out;
+use crate::error::{CliError, ExitStatus};
+use crate::output::Out;
 
-/// Print what a shell needs to complete commands and options
+/// Print a shell completion script
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   querymend completions bash > ~/.local/share/bash-completion/completions/querymend
   querymend completions fish > ~/.config/fish/completions/querymend.fish")]
-pub struct Completions {
-    /// The shell
+pub struct CompletionsCommand {
+    /// Shell to complete for
     #[arg(value_enum)]
     pub shell: Shell,
 }
 
-/// Does it.
-pub fn run(completions: &Completions, mut command: Command, out: &mut Out) -> Result<Exit, Failure> {
+/// Runs `querymend completions`.
+pub fn run(completions: &CompletionsCommand, mut command: Command, out: &mut Out) -> Result<ExitStatus, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(completions.shell, &mut command, "querymend", &mut script);
     out.write(&script)?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Success)
 }

@@ -1,44 +1,43 @@
-//! `querymend demo`: a small shop to try things on.
+//! `querymend demo`: a small sample database.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use querymend_sql::{Applicability, Context, Policy, Request, repair, review};
+use querymend_sql::{Applicability, Policy, RepairRequest, ReviewContext, repair, review};
 
-use crate::against::wait;
-use crate::failure::{Exit, Failure};
-use crate::out::Out;
-use crate::render;
+use crate::error::{CliError, ExitStatus};
+use crate::output::{Out, diagnostics};
+use crate::runtime::block_on;
 
-/// Write a small shop database to try things on, and a broken query beside it
+/// Write a small shop database to try things on, and a broken query next to it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   querymend demo
   querymend demo /tmp/shop.db")]
-pub struct Demo {
-    /// File to write; it must not be there yet
+pub struct DemoCommand {
+    /// File to write; it must not exist
     #[arg(default_value = "querymend-demo.db")]
     pub path: PathBuf,
 }
 
-/// Does it.
-pub fn run(demo: &Demo, out: &mut Out) -> Result<Exit, Failure> {
+/// Runs `querymend demo`.
+pub fn run(demo: &DemoCommand, out: &mut Out) -> Result<ExitStatus, CliError> {
     querymend_engine::demo::write(&demo.path)?;
-    let path = shell_word(&demo.path.display().to_string());
+    let path = shell_quote(&demo.path.display().to_string());
     out.note(&format!("wrote {path}: customers, products, orders, order_items and reviews of a small shop"));
     let beside = demo.path.with_file_name(BROKEN_FILE);
-    let broken = shell_word(&beside.display().to_string());
-    let written = write_new(&beside);
+    let broken = shell_quote(&beside.display().to_string());
+    let written = write_new_file(&beside);
     match &written {
-        Ok(()) => out.note(&format!("wrote {broken}: a query with faults in it")),
+        Ok(()) => out.note(&format!("wrote {broken}: a query with errors")),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            out.note(&format!("note: {broken} is already there, and is left as it is"));
+            out.note(&format!("note: {broken} already exists and was not changed"));
         }
         Err(error) => out.note(&format!("note: {broken} cannot be written: {error}")),
     }
-    show_a_broken_query(&demo.path, out)?;
+    show_broken_query(&demo.path, out)?;
     let first = match written {
         Ok(()) => format!("  querymend check --db {path} {broken}\n"),
         Err(_) => String::new(),
@@ -55,14 +54,15 @@ Try:
         )
         .as_bytes(),
     )?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Success)
 }
 
-/// The file that the query is written to, beside the database.
+/// Name of the file with the broken query, next to the database.
 const BROKEN_FILE: &str = "broken.sql";
 
-/// What a model might write for "which customers ordered electronics in 2024, and how often?".
-const BROKEN: &str = "SELECT c.name, COUNT(*) AS ordered
+/// Query that a model might write for "which customers ordered electronics in 2024, and how
+/// often?".
+const BROKEN_SQL: &str = "SELECT c.name, COUNT(*) AS ordered
 FROM customers c
 JOIN orders o ON o.customer_id = c.id
 WHERE YEAR(o.ordered_on) = 2024
@@ -70,32 +70,45 @@ WHERE YEAR(o.ordered_on) = 2024
 GROUP BY c.name;
 ";
 
-/// Writes the query to a new file, whole or not at all. One that is already there is somebody's own.
-fn write_new(path: &Path) -> io::Result<()> {
-    let written = File::create_new(path)?.write_all(BROKEN.as_bytes());
+/// Writes the query to a new file, completely or not at all. Never overwrites a file of the user.
+fn write_new_file(path: &Path) -> io::Result<()> {
+    let written = File::create_new(path)?.write_all(BROKEN_SQL.as_bytes());
     if written.is_err() {
         fs::remove_file(path).ok();
     }
     written
 }
 
-/// Reviews a query with several faults, so that the first thing a newcomer sees is what this is for.
-fn show_a_broken_query(path: &Path, out: &mut Out) -> Result<(), Failure> {
+/// Reviews and repairs a query with several errors, to show newcomers the purpose of the tool
+/// first.
+fn show_broken_query(path: &Path, out: &mut Out) -> Result<(), CliError> {
     let engine = querymend_engine::open(&path.display().to_string())?;
-    let schema = wait(engine.schema())?;
+    let schema = block_on(engine.schema())?;
     let policy = Policy::default();
-    let review =
-        review(BROKEN, &Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None });
-    out.write(b"A query with faults in it, as `querymend check` explains it:\n\n")?;
-    out.write(render::findings(BROKEN_FILE, BROKEN, &review.findings, out.color).as_bytes())?;
-    let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
-    let mended =
-        repair(&Request { text: BROKEN, context, question: None, apply: Applicability::Likely, error: None }, None);
-    out.write(format!("\nThe same, as `querymend fix` mends it without a model:\n\n{}\n", mended.sql).as_bytes())
+    let review = review(
+        BROKEN_SQL,
+        &ReviewContext { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None },
+    );
+    out.write(b"A query with errors, as `querymend check` reports them:\n\n")?;
+    out.write(diagnostics::render_findings(BROKEN_FILE, BROKEN_SQL, &review.findings, out.color).as_bytes())?;
+    let context = ReviewContext { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
+    let outcome = repair(
+        &RepairRequest {
+            text: BROKEN_SQL,
+            context,
+            question: None,
+            max_applicability: Applicability::Likely,
+            error: None,
+        },
+        None,
+    );
+    out.write(
+        format!("\nThe same query, as `querymend fix` repairs it without a model:\n\n{}\n", outcome.sql).as_bytes(),
+    )
 }
 
-/// A word as a shell reads it back.
-fn shell_word(word: &str) -> String {
+/// Quotes an argument for a POSIX shell.
+fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_string()

@@ -1,12 +1,12 @@
-//! `querymend dialects`: the dialects there are and the names they go by.
+//! `querymend dialects`: lists dialects and their aliases.
 
 use querymend_sql::dialect::DIALECTS;
 
-use crate::failure::{Exit, Failure};
-use crate::out::Out;
+use crate::error::{CliError, ExitStatus};
+use crate::output::Out;
 
-/// Lists them.
-pub fn run(out: &mut Out) -> Result<Exit, Failure> {
+/// Runs `querymend dialects`.
+pub fn run(out: &mut Out) -> Result<ExitStatus, CliError> {
     let width = DIALECTS.iter().map(|dialect| dialect.name.len()).max().unwrap_or_default();
     for dialect in DIALECTS {
         let others = if dialect.other_names.is_empty() {
@@ -16,5 +16,5 @@ pub fn run(out: &mut Out) -> Result<Exit, Failure> {
         };
         out.line(format!("{:width$}  {others}", dialect.name).trim_end())?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Success)
 }

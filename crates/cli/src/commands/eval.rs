@@ -1,24 +1,29 @@
-//! `querymend eval`: how good the answers are on a dataset, with the loop and without it.
+//! `querymend eval`: measures answers on a dataset, with and without the correction loop.
 
-mod asker;
 mod files;
+mod system;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use querymend::Cancel;
-use querymend_eval::{Baseline, Comparison, Dataset, Load, Options, Report, Target, Trouble, compare, run as measure};
+use querymend::CancellationToken;
+use querymend_eval::{
+    Baseline, Dataset, EvalError, EvalOptions, EvalReport, LoadOptions, MetricTarget, RunComparison, compare,
+    run as measure,
+};
 
-use self::asker::Loop;
-use crate::commands::check::pretty;
-use crate::failure::{Exit, Failure};
-use crate::out::{Out, counted};
-use crate::setup::{Asking, runtime};
-use crate::{interrupt, render};
+use self::system::QuerymendSystem;
+use crate::args::model::ModelArgs;
+use crate::error::{CliError, ExitStatus};
+use crate::output::Out;
+use crate::output::json::to_pretty_json;
+use crate::output::text::{one_line, pluralize};
+use crate::runtime::build_runtime;
+use crate::signals;
 
-/// Measure how good the answers are on a dataset of questions
+/// Measure the accuracy of answers on a dataset of questions
 #[derive(Debug, Args)]
 #[command(
     name = "eval",
@@ -27,104 +32,104 @@ use crate::{interrupt, render};
   querymend eval compare datasets/correction --model ollama:qwen2.5-coder
   querymend eval baseline check results/results.jsonl datasets/correction/baseline.csv
 
-Exit codes: 0 done, 1 worse than the baseline, 2 could not be done, 130 stopped with Ctrl-C."
+Exit codes: 0 done, 1 worse than the baseline, 2 failed, 130 stopped with Ctrl-C."
 )]
-pub struct Eval {
+pub struct EvalCommand {
     #[command(subcommand)]
-    what: What,
+    action: EvalAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    Run(Run),
-    Compare(Compare),
-    Show(Show),
+enum EvalAction {
+    Run(EvalRunArgs),
+    Compare(EvalCompareArgs),
+    Show(EvalShowArgs),
     #[command(subcommand)]
-    Baseline(Held),
+    Baseline(BaselineAction),
 }
 
-/// Ask every question of a dataset and report what came of it
+/// Ask every question of a dataset and report the results
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   querymend eval run datasets/correction --model ollama:qwen2.5-coder
   querymend eval run spider/dev.json --db-root spider/database --limit 100 --runs 3 --out results
 
-With --out the run is taken up again where it was stopped: what is answered is not asked again.")]
-struct Run {
-    /// Dataset: our YAML or JSON, Spider, BIRD or defog files, or a folder of them
+With --out a stopped run is resumed: answered questions are not asked again.")]
+struct EvalRunArgs {
+    /// Dataset: native YAML or JSON, Spider, BIRD or defog files, or a folder of them
     dataset: PathBuf,
     #[command(flatten)]
-    measured: Measured,
-    /// How the report is written
-    #[arg(long, value_enum, default_value_t = Format::Markdown)]
-    format: Format,
+    run_args: DatasetRunArgs,
+    /// Output format of the report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Markdown)]
+    format: ReportFormat,
 }
 
-/// Hold the loop turned off against the loop turned on, or two results files against each other
+/// Compare the correction loop disabled and enabled, or two results files
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   querymend eval compare datasets/correction --model ollama:qwen2.5-coder --out results
   querymend eval compare results/off.jsonl results/on.jsonl")]
-struct Compare {
-    /// Dataset, or the results file that the other is held against
+struct EvalCompareArgs {
+    /// Dataset, or the first results file
     first: PathBuf,
-    /// Results file, if the first is one
+    /// Second results file, if the first argument is one
     second: Option<PathBuf>,
     #[command(flatten)]
-    measured: Measured,
+    run_args: DatasetRunArgs,
 }
 
-/// Show the report of a results file again
+/// Print the report of a results file
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   querymend eval show results/results.jsonl
   querymend eval show results/results.jsonl --format csv")]
-struct Show {
+struct EvalShowArgs {
     /// Results file of a run
     file: PathBuf,
-    /// How the report is written
-    #[arg(long, value_enum, default_value_t = Format::Markdown)]
-    format: Format,
+    /// Output format of the report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Markdown)]
+    format: ReportFormat,
 }
 
-/// Keep what a run came to, or hold another run against it
+/// Save the results of a run as a baseline, or compare a run with one
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   querymend eval baseline write results/results.jsonl datasets/correction/baseline.csv
   querymend eval baseline check results/results.jsonl datasets/correction/baseline.csv")]
-enum Held {
-    /// Write what a run came to, one line for each question
-    Write(Files),
-    /// Say what is better and what is worse than before; exit code 1 if anything is worse
-    Check(Files),
+enum BaselineAction {
+    /// Write the results of a run, one line per question
+    Write(BaselineFileArgs),
+    /// Report improvements and regressions; exit code 1 if there are regressions
+    Check(BaselineFileArgs),
 }
 
 #[derive(Debug, Args)]
-struct Files {
+struct BaselineFileArgs {
     /// Results file of a run
     results: PathBuf,
-    /// The baseline, such as datasets/correction/baseline.csv
+    /// Baseline file, such as datasets/correction/baseline.csv
     baseline: PathBuf,
 }
 
-/// How a dataset is run.
+/// Options for running a dataset.
 #[derive(Debug, Args)]
-struct Measured {
+struct DatasetRunArgs {
     #[command(flatten)]
-    asking: Asking,
-    /// Folder that databases are looked for in
+    model_args: ModelArgs,
+    /// Folder to search for databases
     #[arg(long, value_name = "DIR")]
     db_root: Option<PathBuf>,
-    /// Database of every question, instead of the one that it names; `demo` is the demo shop
+    /// Database for all questions, instead of the one that each names; `demo` is the demo shop
     #[arg(long, value_name = "URL")]
     db: Option<String>,
-    /// Ask so many questions at most, spread over the set
+    /// Maximum number of questions to ask, spread over the dataset
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Ask each question so many times
+    /// Number of times to ask each question
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Questions that are under way at a time
+    /// Number of questions to process concurrently
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
     /// Folder for the results, the report (Markdown, CSV) and a chart (SVG)
@@ -132,89 +137,94 @@ struct Measured {
     out: Option<PathBuf>,
 }
 
-/// How a report is written.
+/// Output format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
+enum ReportFormat {
+    /// Markdown, for people
     Markdown,
-    /// A line for each question
+    /// CSV with one line per question
     Csv,
-    /// The figures, as one object
+    /// Metrics as a single JSON object
     Json,
 }
 
-/// Does it.
-pub fn run(eval: &Eval, out: &mut Out) -> Result<Exit, Failure> {
-    match &eval.what {
-        What::Run(run) => run_one(run, out),
-        What::Compare(compare) => run_two(compare, out),
-        What::Show(show) => {
-            let report = Report::read(&show.file).map_err(failure)?;
-            write(&report, show.format, out)?;
-            Ok(Exit::Done)
+/// Runs `querymend eval`.
+pub fn run(eval: &EvalCommand, out: &mut Out) -> Result<ExitStatus, CliError> {
+    match &eval.action {
+        EvalAction::Run(run) => run_dataset(run, out),
+        EvalAction::Compare(compare) => run_comparison(compare, out),
+        EvalAction::Show(show) => {
+            let report = EvalReport::read(&show.file).map_err(to_cli_error)?;
+            write_report(&report, show.format, out)?;
+            Ok(ExitStatus::Success)
         }
-        What::Baseline(Held::Write(files)) => {
-            let report = Report::read(&files.results).map_err(failure)?;
-            Baseline::of(&report).write(&files.baseline).map_err(failure)?;
+        EvalAction::Baseline(BaselineAction::Write(files)) => {
+            let report = EvalReport::read(&files.results).map_err(to_cli_error)?;
+            Baseline::from_report(&report).write(&files.baseline).map_err(to_cli_error)?;
             out.note(&format!("wrote {}", files.baseline.display()));
-            Ok(Exit::Done)
+            Ok(ExitStatus::Success)
         }
-        What::Baseline(Held::Check(files)) => check(files, out),
+        EvalAction::Baseline(BaselineAction::Check(files)) => check_baseline(files, out),
     }
 }
 
-fn run_one(run: &Run, out: &mut Out) -> Result<Exit, Failure> {
-    let dataset = dataset(&run.dataset, &run.measured, out)?;
-    let folder = files::folder(run.measured.out.as_deref())?;
-    let Some(report) = run.measured.run(&dataset, None, folder, "results.jsonl", out)? else {
-        return Ok(stopped(&run.measured, out));
+fn run_dataset(run: &EvalRunArgs, out: &mut Out) -> Result<ExitStatus, CliError> {
+    let dataset = load_dataset(&run.dataset, &run.run_args, out)?;
+    let folder = files::create_folder(run.run_args.out.as_deref())?;
+    let Some(report) = run.run_args.run(&dataset, None, folder, "results.jsonl", out)? else {
+        return Ok(report_interrupted(&run.run_args, out));
     };
     if let Some(folder) = folder {
-        files::report(folder, "report", &report)?;
-        files::write(&folder.join("chart.svg"), &report.chart().svg())?;
+        files::write_report(folder, "report", &report)?;
+        files::write_file(&folder.join("chart.svg"), &report.chart().svg())?;
     }
-    write(&report, run.format, out)?;
-    Ok(ended(&[&report], &run.measured, out))
+    write_report(&report, run.format, out)?;
+    Ok(report_failures(&[&report], &run.run_args, out))
 }
 
-fn run_two(two: &Compare, out: &mut Out) -> Result<Exit, Failure> {
-    let folder = files::folder(two.measured.out.as_deref())?;
+fn run_comparison(two: &EvalCompareArgs, out: &mut Out) -> Result<ExitStatus, CliError> {
+    let folder = files::create_folder(two.run_args.out.as_deref())?;
     let (off, on, exit) = if let Some(second) = &two.second {
-        (Report::read(&two.first).map_err(failure)?, Report::read(second).map_err(failure)?, Exit::Done)
+        (
+            EvalReport::read(&two.first).map_err(to_cli_error)?,
+            EvalReport::read(second).map_err(to_cli_error)?,
+            ExitStatus::Success,
+        )
     } else {
-        let dataset = dataset(&two.first, &two.measured, out)?;
-        let Some(off) = two.measured.run(&dataset, Some(false), folder, "off.jsonl", out)? else {
-            return Ok(stopped(&two.measured, out));
+        let dataset = load_dataset(&two.first, &two.run_args, out)?;
+        let Some(off) = two.run_args.run(&dataset, Some(false), folder, "off.jsonl", out)? else {
+            return Ok(report_interrupted(&two.run_args, out));
         };
         let on =
-            if off.is_complete() { two.measured.run(&dataset, Some(true), folder, "on.jsonl", out)? } else { None };
-        let Some(on) = on else { return Ok(stopped(&two.measured, out)) };
-        let exit = ended(&[&off, &on], &two.measured, out);
+            if off.is_complete() { two.run_args.run(&dataset, Some(true), folder, "on.jsonl", out)? } else { None };
+        let Some(on) = on else { return Ok(report_interrupted(&two.run_args, out)) };
+        let exit = report_failures(&[&off, &on], &two.run_args, out);
         (off, on, exit)
     };
-    let comparison = compare(&off, &on).map_err(failure)?;
+    let comparison = compare(&off, &on).map_err(to_cli_error)?;
     if let Some(folder) = folder {
-        files::comparison(folder, &comparison)?;
-        files::report(folder, "off", &off)?;
-        files::report(folder, "on", &on)?;
+        files::write_comparison(folder, &comparison)?;
+        files::write_report(folder, "off", &off)?;
+        files::write_report(folder, "on", &on)?;
     }
     out.write(comparison.table().as_bytes())?;
-    out.write(targets(&comparison).as_bytes())?;
+    out.write(render_targets(&comparison).as_bytes())?;
     Ok(exit)
 }
 
-/// The targets of the second run, met or not and by how much.
-fn targets(comparison: &Comparison) -> String {
-    let line = |target: &Target| {
-        let [above, is, verdict] = target.told();
+/// Renders the targets of the second run, with the margin by which each is met or missed.
+fn render_targets(comparison: &RunComparison) -> String {
+    let line = |target: &MetricTarget| {
+        let [above, is, verdict] = target.describe();
         format!("  {}: {is}, target over {above}: {verdict}\n", target.name)
     };
     let lines: String = comparison.metrics_b.targets().iter().map(line).collect();
     format!("\nTargets ({}):\n{lines}", comparison.b)
 }
 
-impl Measured {
-    /// Asks every question, with the loop on or off, or else as it is configured; nothing if nobody wanted to wait any more.
+impl DatasetRunArgs {
+    /// Asks every question, with the correction loop on, off, or as configured. Returns `None` if
+    /// the user interrupts twice.
     fn run(
         &self,
         dataset: &Dataset,
@@ -222,35 +232,35 @@ impl Measured {
         folder: Option<&Path>,
         results: &str,
         out: &Out,
-    ) -> Result<Option<Report>, Failure> {
-        let mut config = self.asking.config()?;
+    ) -> Result<Option<EvalReport>, CliError> {
+        let mut config = self.model_args.load_config()?;
         let correction = correction.unwrap_or(config.self_correction.enabled);
         config.self_correction.enabled = correction;
         config.self_correction.fallback &= correction;
-        let model = self.asking.model(&config)?;
-        // Of an address only the model's own name tells something.
+        let model = self.model_args.open_model(&config)?;
+        // Of an endpoint URL, only the model name is informative.
         let name = model.name().rsplit('#').next().unwrap_or_default();
         let mut label = format!("{name}, loop {}", if correction { "on" } else { "off" });
         if config.prompt != "standard" {
             label.push_str(&format!(", prompt {}", config.prompt));
         }
-        let cancel = Cancel::new();
-        let asker = Loop::new(model, config, cancel.clone());
-        let bar = bar(out, &label);
-        let mut options = Options {
+        let cancel = CancellationToken::new();
+        let system = QuerymendSystem::new(model, config, cancel.clone());
+        let bar = progress_bar(out, &label);
+        let mut options = EvalOptions {
             label,
             runs: self.runs,
             limit: self.limit.map(|limit| limit as usize),
             jobs: self.jobs.into(),
             results: folder.map(|folder| folder.join(results)),
-            ..Options::default()
+            ..EvalOptions::default()
         };
         let shown = bar.clone();
         options.progress = Some(Box::new(move |step| {
-            shown.set_length(step.of as u64);
+            shown.set_length(step.total as u64);
             shown.set_position(step.done as u64);
         }));
-        let runtime = runtime()?;
+        let runtime = build_runtime()?;
         let (pressed, stop) = (cancel.clone(), options.cancel.clone());
         runtime.spawn(async move {
             while !pressed.is_cancelled() {
@@ -258,25 +268,25 @@ impl Measured {
             }
             stop.cancel();
         });
-        let report = interrupt::guarded(&runtime, &cancel, measure(dataset, &asker, &options));
+        let report = signals::run_until_interrupted(&runtime, &cancel, measure(dataset, &system, &options));
         bar.finish_and_clear();
         runtime.shutdown_background();
-        report.transpose().map_err(failure)
+        report.transpose().map_err(to_cli_error)
     }
 }
 
-fn dataset(path: &Path, measured: &Measured, out: &Out) -> Result<Dataset, Failure> {
-    let load = Load { database: measured.db.clone(), root: measured.db_root.clone() };
-    let dataset = Dataset::load(path, &load).map_err(failure)?;
+fn load_dataset(path: &Path, run_args: &DatasetRunArgs, out: &Out) -> Result<Dataset, CliError> {
+    let load = LoadOptions { database: run_args.db.clone(), root: run_args.db_root.clone() };
+    let dataset = Dataset::load(path, &load).map_err(to_cli_error)?;
     if let Some(first) = dataset.skipped.first() {
-        let (count, reason) = (counted(dataset.skipped.len(), "question"), render::one_line(&first.reason));
+        let (count, reason) = (pluralize(dataset.skipped.len(), "question"), one_line(&first.reason));
         out.note(&format!("note: {count} cannot be asked; the first, {}: {reason}", first.id));
     }
     Ok(dataset)
 }
 
-fn bar(out: &Out, label: &str) -> ProgressBar {
-    if !out.live() {
+fn progress_bar(out: &Out, label: &str) -> ProgressBar {
+    if !out.is_live() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(0).with_message(label.to_string());
@@ -286,56 +296,57 @@ fn bar(out: &Out, label: &str) -> ProgressBar {
     bar
 }
 
-fn write(report: &Report, format: Format, out: &mut Out) -> Result<(), Failure> {
+fn write_report(report: &EvalReport, format: ReportFormat, out: &mut Out) -> Result<(), CliError> {
     match format {
-        Format::Markdown => out.write(report.markdown().as_bytes()),
-        Format::Csv => out.write(report.csv().as_bytes()),
-        Format::Json => out.line(&pretty(&report.summary())?),
+        ReportFormat::Markdown => out.write(report.markdown().as_bytes()),
+        ReportFormat::Csv => out.write(report.to_csv().as_bytes()),
+        ReportFormat::Json => out.line(&to_pretty_json(&report.summary())?),
     }
 }
 
-fn check(files: &Files, out: &mut Out) -> Result<Exit, Failure> {
-    let baseline = Baseline::read(&files.baseline).map_err(failure)?;
-    let report = Report::read(&files.results).map_err(failure)?;
-    let drift = baseline.against(&report);
+fn check_baseline(files: &BaselineFileArgs, out: &mut Out) -> Result<ExitStatus, CliError> {
+    let baseline = Baseline::read(&files.baseline).map_err(to_cli_error)?;
+    let report = EvalReport::read(&files.results).map_err(to_cli_error)?;
+    let drift = baseline.diff(&report);
     for (kind, changes) in [("worse", &drift.regressions), ("better", &drift.improvements)] {
         for (id, change) in changes {
-            out.line(&format!("{kind}: {}: {change}", render::one_line(id)))?;
+            out.line(&format!("{kind}: {}: {change}", one_line(id)))?;
         }
     }
     for (kind, ids) in [("new", &drift.added), ("not asked", &drift.missing)] {
         if !ids.is_empty() {
-            out.line(&format!("{kind}: {}", render::one_line(&ids.join(", "))))?;
+            out.line(&format!("{kind}: {}", one_line(&ids.join(", "))))?;
         }
     }
     out.flush()?;
     out.note(&format!("{} worse, {} better", drift.regressions.len(), drift.improvements.len()));
-    Ok(if drift.regressions.is_empty() { Exit::Done } else { Exit::Refused })
+    Ok(if drift.regressions.is_empty() { ExitStatus::Success } else { ExitStatus::Refused })
 }
 
-fn stopped(measured: &Measured, out: &Out) -> Exit {
-    out.say("stopped");
-    if measured.out.is_some() {
-        out.note("note: the same command takes it up again");
+fn report_interrupted(run_args: &DatasetRunArgs, out: &Out) -> ExitStatus {
+    out.message("stopped");
+    if run_args.out.is_some() {
+        out.note("note: the same command resumes it");
     }
-    Exit::Interrupted
+    ExitStatus::Interrupted
 }
 
-/// How it ended: a question that could not be put is no answer of the model's.
-fn ended(reports: &[&Report], measured: &Measured, out: &Out) -> Exit {
+/// Reports questions that could not be asked, and returns the exit status. They do not count as
+/// answers of the model.
+fn report_failures(reports: &[&EvalReport], run_args: &DatasetRunArgs, out: &Out) -> ExitStatus {
     if reports.iter().any(|report| !report.is_complete()) {
-        return stopped(measured, out);
+        return report_interrupted(run_args, out);
     }
-    let troubles = || reports.iter().flat_map(|report| &report.records).filter_map(|record| record.trouble.as_ref());
-    let Some(first) = troubles().next() else { return Exit::Done };
-    let what = format!("{} could not be put: {}", counted(troubles().count(), "question"), render::one_line(first));
-    out.error(&Failure::new(what).hint("check the model and the databases; with --out only these are asked again"));
-    Exit::Failed
+    let errors = || reports.iter().flat_map(|report| &report.records).filter_map(|record| record.trouble.as_ref());
+    let Some(first) = errors().next() else { return ExitStatus::Success };
+    let what = format!("{} could not be asked: {}", pluralize(errors().count(), "question"), one_line(first));
+    out.error(&CliError::new(what).hint("check the model and the databases; with --out only these are asked again"));
+    ExitStatus::Failed
 }
 
-fn failure(error: anyhow::Error) -> Failure {
-    match error.downcast_ref::<Trouble>() {
-        Some(trouble) => Failure::new(trouble.what.clone()).hint(trouble.hint.clone()),
-        None => Failure::new(format!("{error:#}")).hint("check the files that the command names"),
+fn to_cli_error(error: anyhow::Error) -> CliError {
+    match error.downcast_ref::<EvalError>() {
+        Some(dataset_error) => CliError::new(dataset_error.what.clone()).hint(dataset_error.hint.clone()),
+        None => CliError::new(format!("{error:#}")).hint("check the files that the command names"),
     }
 }

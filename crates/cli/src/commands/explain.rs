@@ -1,70 +1,71 @@
-//! `querymend explain`: what a finding means, how it is found and how it is mended.
+//! `querymend explain`: documentation of findings.
 
 use clap::{Args, ValueEnum};
 use querymend_sql::{RULES, Rule};
 
-use crate::failure::{Exit, Failure};
-use crate::nearest::nearest;
-use crate::out::Out;
+use crate::did_you_mean::closest_name;
+use crate::error::{CliError, ExitStatus};
+use crate::output::Out;
 
-/// How a page is written.
+/// Output format of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Text on a terminal, Markdown elsewhere
+pub enum PageFormat {
+    /// Text on a terminal, Markdown otherwise
     Auto,
-    /// Readable as it is
+    /// Plain text
     Text,
-    /// As it is stored
+    /// Markdown, as stored
     Markdown,
 }
 
-/// Explain a finding, or list all there are
+/// Explain a finding, or list all findings
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   querymend explain
   querymend explain unknown-column
   querymend explain fan-out --format markdown > fan-out.md")]
-pub struct Explain {
-    /// Code of the finding, as it stands in the brackets of `error[unknown-column]`
+pub struct ExplainCommand {
+    /// Code of the finding, as in the brackets of `error[unknown-column]`
     pub code: Option<String>,
-    /// How the page is written
-    #[arg(long, value_enum, default_value_t = Format::Auto)]
-    pub format: Format,
+    /// Output format of the page
+    #[arg(long, value_enum, default_value_t = PageFormat::Auto)]
+    pub format: PageFormat,
 }
 
-/// Does it.
-pub fn run(explain: &Explain, out: &mut Out) -> Result<Exit, Failure> {
-    let markdown = explain.format == Format::Markdown || (explain.format == Format::Auto && !out.terminal);
+/// Runs `querymend explain`.
+pub fn run(explain: &ExplainCommand, out: &mut Out) -> Result<ExitStatus, CliError> {
+    let markdown = explain.format == PageFormat::Markdown || (explain.format == PageFormat::Auto && !out.is_terminal);
     let color = out.color;
     match &explain.code {
-        None => out.write(list(markdown, color).as_bytes())?,
+        None => out.write(list_rules(markdown, color).as_bytes())?,
         Some(code) => {
-            let rule = find(code)?;
-            let page = if markdown { format!("{}\n", rule.page.trim_end()) } else { readable(rule.page, color) };
+            let rule = find_rule(code)?;
+            let page =
+                if markdown { format!("{}\n", rule.page.trim_end()) } else { render_page_as_text(rule.page, color) };
             out.write(page.as_bytes())?;
         }
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Success)
 }
 
-/// The rule of that code; brackets, case and underscores that come with copying do not matter.
-fn find(code: &str) -> Result<&'static Rule, Failure> {
+/// Resolves a rule by its code, ignoring case, underscores and the brackets of a copied message.
+fn find_rule(code: &str) -> Result<&'static Rule, CliError> {
     let inner = code.split_once('[').map_or(code, |(_, rest)| rest.trim_end_matches([']', ':']));
     let plain = inner.trim().to_lowercase().replace('_', "-");
-    Rule::named(&plain).ok_or_else(|| {
-        let hint = match nearest(&plain, RULES.iter().map(|rule| rule.code)) {
+    Rule::from_code(&plain).ok_or_else(|| {
+        let hint = match closest_name(&plain, RULES.iter().map(|rule| rule.code)) {
             Some(near) => format!("did you mean `{near}`? `querymend explain` lists all"),
             None => "`querymend explain` lists all".into(),
         };
-        Failure::new(format!("there is no finding `{code}`")).hint(hint)
+        CliError::new(format!("there is no finding `{code}`")).hint(hint)
     })
 }
 
-fn list(markdown: bool, color: bool) -> String {
+fn list_rules(markdown: bool, color: bool) -> String {
     let mut groups: Vec<&str> = Vec::new();
     for rule in RULES {
-        if !groups.contains(&rule.group) {
-            groups.push(rule.group);
+        if !groups.contains(&rule.group.as_str()) {
+            groups.push(rule.group.as_str());
         }
     }
     let width = RULES.iter().map(|rule| rule.code.len()).max().unwrap_or_default();
@@ -73,7 +74,7 @@ fn list(markdown: bool, color: bool) -> String {
         let gap = if i == 0 { "" } else { "\n" };
         let title = if markdown { format!("## {group}") } else { bold(group, color) };
         text.push_str(&format!("{gap}{title}\n"));
-        for rule in RULES.iter().filter(|rule| rule.group == *group) {
+        for rule in RULES.iter().filter(|rule| rule.group.as_str() == *group) {
             text.push_str(&if markdown {
                 format!("- `{}`: {}\n", rule.code, rule.summary())
             } else {
@@ -84,8 +85,8 @@ fn list(markdown: bool, color: bool) -> String {
     text
 }
 
-/// A page without its Markdown signs: headings stand out, blocks are indented under their name.
-fn readable(page: &str, color: bool) -> String {
+/// Renders Markdown as plain text: bold headings, and code blocks indented under their language.
+fn render_page_as_text(page: &str, color: bool) -> String {
     let mut text = String::new();
     let mut in_block = false;
     for line in page.trim_end().lines() {
@@ -118,20 +119,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_read_well_without_markdown() {
+    fn renders_pages_as_plain_text() {
         let page =
-            "# a-rule\nWhat it is.\n<!-- schema: shop -->\n## How sure\nVery.\n```sql\nSELECT 1\n\nFROM t\n```\n";
+            "# a-rule\nWhat it is.\n<!-- schema: shop -->\n## Confidence\nVery.\n```sql\nSELECT 1\n\nFROM t\n```\n";
         assert_eq!(
-            readable(page, false),
-            "a-rule\nWhat it is.\n\nHow sure\nVery.\n  sql:\n    SELECT 1\n\n    FROM t\n"
+            render_page_as_text(page, false),
+            "a-rule\nWhat it is.\n\nConfidence\nVery.\n  sql:\n    SELECT 1\n\n    FROM t\n"
         );
-        assert!(readable(page, true).starts_with("\x1b[1ma-rule\x1b[0m\n"));
+        assert!(render_page_as_text(page, true).starts_with("\x1b[1ma-rule\x1b[0m\n"));
     }
 
     #[test]
-    fn codes_are_found_as_people_paste_them() {
+    fn finds_rules_by_pasted_codes() {
         for code in ["unknown-column", "error[unknown-column]:", "Unknown_Column"] {
-            assert_eq!(find(code).map(|rule| rule.code), Ok("unknown-column"), "{code}");
+            assert_eq!(find_rule(code).map(|rule| rule.code), Ok("unknown-column"), "{code}");
         }
     }
 }

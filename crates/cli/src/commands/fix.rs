@@ -1,40 +1,34 @@
-//! `querymend fix`: a query mended without a model, and only where it can be shown that it was broken.
+//! `querymend fix`: repairs a query without a model, and only if it is provably broken.
 
 use clap::{Args, ValueEnum};
-use querymend::correct::{Corrected, enough, succeeded, words};
-use querymend_sql::diff::{Change, diff};
-use querymend_sql::{Applicability, Context, Finding, NotIndexed, Repair, Severity, Span, Status, review};
+use querymend::correction::{CorrectionResponse, abort_reason, is_success, question_with_evidence};
+use querymend_sql::diff::{DiffHunk, diff};
+use querymend_sql::{
+    Applicability, Finding, NotIndexed, RepairOutcome, RepairStatus, ReviewContext, Severity, Span, review,
+};
 use serde::Serialize;
 
-use crate::commands::batch::{Batch, Mending};
-use crate::commands::check::pretty;
-use crate::failure::{Exit, Failure};
-use crate::given::Given;
-use crate::input::Text;
-use crate::mend::{Broken, Judge, Judges, mend};
-use crate::out::{Out, counted};
-use crate::{against, render};
+use crate::args::schema_source;
+use crate::args::sql_input::SqlInputArgs;
+use crate::commands::batch::{BatchArgs, FixTask};
+use crate::error::{CliError, ExitStatus};
+use crate::input::SourceText;
+use crate::output::json::to_pretty_json;
+use crate::output::text::{one_line, pluralize};
+use crate::output::{Out, OutputFormat, diagnostics};
+use crate::repair::{OracleConnection, OraclePool, RepairInput, repair_query};
 
-/// Databases that the threads of a batch keep open, all together: many systems allow a program no more than a thousand
-/// files.
-const MOST_OPEN: usize = 256;
+/// Maximum number of databases that all threads of a batch keep open together: many systems limit a
+/// process to about a thousand open files.
+const MAX_OPEN_DATABASES: usize = 256;
 
-/// Label of a query that was given up, above it on stdout: whoever pipes it on sees it too.
-const BEST_ATTEMPT: &str = "-- best attempt of querymend, given up: nothing proves that it asks what was meant";
+/// Comment above an abandoned query on stdout, so that consumers of a pipe see it too.
+const BEST_ATTEMPT: &str = "-- best attempt of querymend, given up: nothing proves that it answers the question";
 
-/// How a mended query is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// The SQL on stdout, what was done and why on stderr
-    Text,
-    /// One object
-    Json,
-}
-
-/// How sure a fix must be.
+/// Minimum certainty of fixes to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Apply {
-    /// Only what is proved
+    /// Only proven fixes
     Safe,
     /// Also the best of several candidates
     Likely,
@@ -49,203 +43,225 @@ impl From<Apply> for Applicability {
     }
 }
 
-/// Mend a query without a model, and say what was done and why
+/// Repair a query without a model, and report the applied fixes and their reasons
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   querymend fix --db shop.db query.sql
   querymend fix --db shop.db --sql 'SELECT id FROM products' --error 'no such column: id' --format json
-  querymend fix --batch queries.jsonl --root data > mended.jsonl
+  querymend fix --batch queries.jsonl --root data > fixed.jsonl
 
-With --db the database judges every attempt (it prepares it, and runs nothing); with --schema only the review does.
-The lines of a batch may also hold \"question\", \"evidence\" and \"error\".
-A mended query says two things: its names resolve (proved), and its meaning is likely or doubtful (judged).
-A query that is given up is printed as far as it came, under a comment that says so.
-Exit codes: 0 nothing was wrong or it is mended, 1 given up or refused, 2 could not be done.
-A batch ends with 0 when every line was looked at, whatever became of it.")]
-pub struct Fix {
+With --db the database validates every attempt (it prepares the query and runs nothing); with --schema only the review does.
+The lines of a batch may also contain \"question\", \"evidence\" and \"error\".
+A repaired query makes two claims: its names resolve (proved), and its meaning is likely or doubtful (estimated).
+For a query that is given up, the best attempt is printed under a comment that marks it as such.
+Exit codes: 0 no errors or repaired, 1 given up or refused, 2 failed.
+A batch exits with 0 if every line was processed, whatever the outcome.")]
+pub struct FixCommand {
     #[command(flatten)]
-    pub given: Given,
-    /// What the database said when the query failed
+    pub input: SqlInputArgs,
+    /// Error message of the database for the failed query
     #[arg(long, value_name = "MESSAGE", conflicts_with = "batch")]
     pub error: Option<String>,
-    /// What it said the time before; the same error twice is given up
+    /// Error message of the previous attempt; fix gives up if both are the same
     #[arg(long, value_name = "MESSAGE", conflicts_with = "batch")]
     pub last_error: Option<String>,
-    /// How often the query was mended already; 3 times are enough
+    /// Number of earlier repairs of this query; fix gives up at 3
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "batch")]
     pub retry_count: u32,
-    /// The question that the query is to answer; its words tell candidates apart
+    /// Question that the query should answer; used to rank candidates
     #[arg(long, value_name = "TEXT", conflicts_with = "batch")]
     pub question: Option<String>,
-    /// What is known about the question
+    /// Additional knowledge needed to answer the question
     #[arg(long, value_name = "TEXT", conflicts_with = "batch")]
     pub evidence: Option<String>,
-    /// Session that the call belongs to; comes back as `session_id`
+    /// Session that the call belongs to; returned as `session_id`
     #[arg(long, value_name = "ID", conflicts_with = "batch")]
     pub session: Option<String>,
-    /// User that the call belongs to; comes back as `user_id`
+    /// User that the call belongs to; returned as `user_id`
     #[arg(long, value_name = "ID", conflicts_with = "batch")]
     pub user: Option<String>,
-    /// How sure a fix must be
+    /// Minimum certainty of fixes to apply
     #[arg(long, value_enum, default_value_t = Apply::Likely)]
     pub apply: Apply,
-    /// Do not ask the database whether it would run what was mended
+    /// Do not ask the database whether it would run the repaired query
     #[arg(long)]
     pub no_dry_run: bool,
-    /// How the mended query is written
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    /// Output format; text prints the SQL to stdout, and the applied fixes with their reasons to
+    /// stderr
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub format: OutputFormat,
     #[command(flatten)]
-    pub batch: Batch,
+    pub batch_args: BatchArgs,
 }
 
-/// A correction as JSON, with what could not be looked up for it.
+/// Correction as JSON, with the lookups that could not be made.
 #[derive(Serialize)]
-struct Report {
+struct FixJson {
     #[serde(flatten)]
-    corrected: Corrected,
-    /// Columns of the query's tables whose values are not indexed.
+    corrected: CorrectionResponse,
+    /// Columns of the query's tables whose values are not indexed; omitted if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_indexed: Vec<NotIndexed>,
-    /// Lookups that the database did not answer in time; they count as unknown.
+    /// Number of lookups that the database did not answer in time; their results count as unknown.
+    /// Omitted if zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     unanswered_lookups: Option<usize>,
 }
 
-/// Does it.
-pub fn run(fix: &Fix, out: &mut Out) -> Result<Exit, Failure> {
-    let config = fix.given.config()?;
+/// Runs `querymend fix`.
+pub fn run(fix: &FixCommand, out: &mut Out) -> Result<ExitStatus, CliError> {
+    let config = fix.input.load_config()?;
     let apply = Applicability::from(fix.apply);
-    if let Some(file) = &fix.batch.batch {
-        let open = (MOST_OPEN / fix.batch.threads()).max(1);
-        let job = Mending { apply, dry_run: !fix.no_dry_run, open };
-        return fix.batch.run(file, job, &fix.given.against, config, out);
+    if let Some(file) = &fix.batch_args.batch {
+        let open = (MAX_OPEN_DATABASES / fix.batch_args.threads()).max(1);
+        let job = FixTask { apply, dry_run: !fix.no_dry_run, max_open: open };
+        return fix.batch_args.run(file, job, &fix.input.schema_args, config, out);
     }
-    if fix.given.against.nothing(&config)? {
-        return Err(Failure::new("no tables are known, so nothing can be mended").hint(against::NAMING));
+    if fix.input.schema_args.has_no_schema(&config)? {
+        return Err(CliError::new("no schema is given, so nothing can be fixed").hint(schema_source::NO_SCHEMA_HINT));
     }
-    let text = fix.given.text()?;
-    if let Some(why) = enough(fix.retry_count, fix.error.as_deref(), fix.last_error.as_deref()) {
-        return aborted(fix, &text, why, out);
+    let text = fix.input.read_sql()?;
+    if let Some(why) = abort_reason(fix.retry_count, fix.error.as_deref(), fix.last_error.as_deref()) {
+        return write_aborted(fix, &text, why, out);
     }
     let policy = &config.policy;
-    let known = fix.given.against.load(&config, out)?.within(policy, out);
-    let context = Context { schema: known.schema.as_ref(), dialect: known.dialect, policy, question: None };
-    let question = words(fix.question.as_deref(), fix.evidence.as_deref());
-    let broken =
-        Broken { text: &text.text, context, question: question.as_deref(), error: fix.error.as_deref(), apply };
-    let mut judges = Judges::new(1);
+    let known = fix.input.schema_args.load(&config, out)?.apply_policy_with_warnings(policy, out);
+    let context = ReviewContext { schema: known.schema.as_ref(), dialect: known.dialect, policy, question: None };
+    let question = question_with_evidence(fix.question.as_deref(), fix.evidence.as_deref());
+    let repair_input =
+        RepairInput { text: &text.text, context, question: question.as_deref(), error: fix.error.as_deref(), apply };
+    let mut pool = OraclePool::new(1);
     let database = known.database.as_deref().filter(|_| !fix.no_dry_run);
-    let judge = database.map(|address| judges.judge(address)).transpose()?;
-    if judge.as_ref().is_some_and(|judge| !judge.speaks(&context)) {
-        out.note(&format!("note: the database does not speak {}, so it is not asked", known.dialect.name));
-    }
-    let repair = mend(&broken, judge.as_ref())?;
-    let exit = if succeeded(repair.status) { Exit::Done } else { Exit::Refused };
-    let not_indexed = known.not_indexed_in(&repair.sql, &context);
-    let unanswered_lookups = judge.as_ref().map(Judge::timeouts).filter(|timeouts| *timeouts > 0);
-    against::tell_not_indexed(&not_indexed, out);
-    if let Some(timeouts) = unanswered_lookups {
-        let lookups = counted(timeouts, "lookup");
+    let connection = database.map(|address| pool.connect(address)).transpose()?;
+    if connection.as_ref().is_some_and(|connection| !connection.has_dialect_of(&context)) {
         out.note(&format!(
-            "note: the database did not answer {lookups} in time; what they would have settled stays open"
+            "note: the dialect of the database is not {}, so the database is not used",
+            known.dialect.name
+        ));
+    }
+    let repair = repair_query(&repair_input, connection.as_ref())?;
+    let exit = if is_success(repair.status) { ExitStatus::Success } else { ExitStatus::Refused };
+    let not_indexed = known.unindexed_columns_of_query(&repair.sql, &context);
+    let unanswered_lookups = connection.as_ref().map(OracleConnection::timeouts).filter(|timeouts| *timeouts > 0);
+    schema_source::warn_unindexed_columns(&not_indexed, out);
+    if let Some(timeouts) = unanswered_lookups {
+        let lookups = pluralize(timeouts, "lookup");
+        out.note(&format!(
+            "note: the database did not answer {lookups} in time; what they would have resolved remains open"
         ));
     }
     match fix.format {
-        Format::Text => write_text(&text, &repair, &context, out)?,
-        Format::Json => {
-            let corrected = Corrected::new(repair, fix.session.clone(), fix.user.clone());
-            out.json(&pretty(&Report { corrected, not_indexed, unanswered_lookups })?)?;
+        OutputFormat::Text => write_text(&text, &repair, &context, out)?,
+        OutputFormat::Json => {
+            let corrected = CorrectionResponse::new(repair, fix.session.clone(), fix.user.clone());
+            out.json(&to_pretty_json(&FixJson { corrected, not_indexed, unanswered_lookups })?)?;
         }
     }
     Ok(exit)
 }
 
-/// Nothing is tried, and the query is given up as it is.
-fn aborted(fix: &Fix, text: &Text, why: String, out: &mut Out) -> Result<Exit, Failure> {
+/// Reports a query that is given up without a repair attempt.
+fn write_aborted(fix: &FixCommand, text: &SourceText, why: String, out: &mut Out) -> Result<ExitStatus, CliError> {
     match fix.format {
-        Format::Text => out.error(&Failure::new(why).hint("ask a model or a person, or ask another question")),
-        Format::Json => {
-            let aborted = Corrected::aborted(&text.text, why, fix.session.clone(), fix.user.clone());
-            out.json(&pretty(&aborted)?)?;
+        OutputFormat::Text => out.error(&CliError::new(why).hint("ask a model or a person, or ask another question")),
+        OutputFormat::Json => {
+            let aborted = CorrectionResponse::aborted(&text.text, why, fix.session.clone(), fix.user.clone());
+            out.json(&to_pretty_json(&aborted)?)?;
         }
     }
-    Ok(Exit::Refused)
+    Ok(ExitStatus::Refused)
 }
 
-fn write_text(text: &Text, repair: &Repair, context: &Context<'_>, out: &mut Out) -> Result<(), Failure> {
-    if succeeded(repair.status) {
+fn write_text(
+    text: &SourceText,
+    repair: &RepairOutcome,
+    context: &ReviewContext<'_>,
+    out: &mut Out,
+) -> Result<(), CliError> {
+    if is_success(repair.status) {
         out.write(repair.sql.as_bytes())?;
-        // What was not touched is given back byte for byte, but for a person who would find the prompt behind it.
-        if (repair.status == Status::Mended || out.terminal) && !repair.sql.ends_with('\n') {
+        // Untouched SQL is printed byte for byte, except that a terminal needs a line break before
+        // its prompt.
+        if (repair.status == RepairStatus::Mended || out.is_terminal) && !repair.sql.ends_with('\n') {
             out.write(b"\n")?;
         }
         out.flush()?;
-    } else if repair.status == Status::GaveUp && !repair.applied.is_empty() {
+    } else if repair.status == RepairStatus::GaveUp && !repair.applied.is_empty() {
         out.write(format!("{BEST_ATTEMPT}\n{}\n", repair.sql).as_bytes())?;
         out.flush()?;
     }
-    // What is merely worth knowing about a query that runs would hide what was done to it.
-    let least = if succeeded(repair.status) { Severity::Warning } else { Severity::Info };
+    // Infos about a query that runs would hide the applied fixes.
+    let least = if is_success(repair.status) { Severity::Warning } else { Severity::Info };
     let left: Vec<Finding> = repair.findings.iter().filter(|f| f.severity <= least).cloned().collect();
-    // Unchanged text is still in the user's file, so the findings are shown there.
-    let name = if repair.applied.is_empty() { text.name.as_str() } else { "<mended>" };
-    // A database does not always say where; then there is nothing to point at.
+    // Unchanged text is still in the user's file, so the findings refer to that file.
+    let name = if repair.applied.is_empty() { text.name.as_str() } else { "<repaired>" };
+    // Databases do not always report a position; then there is nothing to annotate.
     let (nowhere, placed): (Vec<Finding>, Vec<Finding>) = left.iter().cloned().partition(|f| f.span == Span::default());
     for (sql, findings) in [(repair.sql.as_str(), placed), ("", nowhere)] {
         if !findings.is_empty() {
-            out.say(&render::findings(name, sql, &findings, out.color_stderr));
+            out.message(&diagnostics::render_findings(name, sql, &findings, out.color_stderr));
         }
     }
-    out.note(&summary(repair));
+    out.note(&repair_summary(repair));
     for applied in &repair.applied {
-        out.note(&format!("  {} ({}): {}", applied.code, sure(applied.applicability), render::one_line(&applied.why)));
+        out.note(&format!(
+            "  {} ({}): {}",
+            applied.code,
+            applicability_label(applied.applicability),
+            one_line(&applied.why)
+        ));
     }
-    let changes = if repair.applied.is_empty() { Vec::new() } else { changes(text, repair, context) };
+    let changes = if repair.applied.is_empty() { Vec::new() } else { diff_changes(text, repair, context) };
     if !changes.is_empty() {
         out.note("changed:");
         for change in changes {
-            out.note(&format!("  {}", render::one_line(&change.to_string())));
+            out.note(&format!("  {}", one_line(&change.to_string())));
         }
     }
-    if let Some(hint) = render::more(&left, false) {
+    if let Some(hint) = diagnostics::explain_hint(&left, false) {
         out.note(&hint);
     }
     Ok(())
 }
 
-/// What changed in the SQL. What was wrapped around it is not compared: a fence, read as SQL, is one long name.
-fn changes(text: &Text, repair: &Repair, context: &Context<'_>) -> Vec<Change> {
-    let before = review(&text.text, context).extracted.sql;
+/// Returns the changes in the SQL. Compares only the extracted SQL, since a code fence lexed as SQL
+/// is one long identifier.
+fn diff_changes(text: &SourceText, repair: &RepairOutcome, context: &ReviewContext<'_>) -> Vec<DiffHunk> {
+    let before = review(&text.text, context).references.sql;
     let before = if before.trim().is_empty() { &text.text } else { &before };
     diff(before, &repair.sql, context.dialect)
 }
 
-/// What became of it, in one line.
-fn summary(repair: &Repair) -> String {
+/// Returns the outcome in one line.
+fn repair_summary(repair: &RepairOutcome) -> String {
     let fixes = match repair.applied.len() {
         0 => String::new(),
-        n => format!(", with {}", counted(n, "fix")),
+        n => format!(", with {}", pluralize(n, "fix")),
     };
-    let left =
-        if repair.findings.is_empty() { String::new() } else { format!(": {}", render::count(&repair.findings)) };
+    let left = if repair.findings.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", diagnostics::count_by_severity(&repair.findings))
+    };
     match repair.status {
-        Status::Untouched => format!("untouched: nothing keeps it from running{}", left.replacen(": ", "; ", 1)),
-        Status::Mended => format!("mended{fixes}{left}; names resolved, meaning {}", meaning(repair)),
-        Status::GaveUp => format!("given up{fixes}{left}"),
-        Status::Refused => format!("refused{left}"),
+        RepairStatus::Untouched => {
+            format!("untouched: nothing prevents it from running{}", left.replacen(": ", "; ", 1))
+        }
+        RepairStatus::Mended => format!("repaired{fixes}{left}; names resolved, meaning {}", meaning_label(repair)),
+        RepairStatus::GaveUp => format!("given up{fixes}{left}"),
+        RepairStatus::Refused => format!("refused{left}"),
     }
 }
 
-/// What is claimed of the meaning, with what speaks against it.
-fn meaning(repair: &Repair) -> String {
+/// Returns the claim about the meaning, with the doubts against it.
+fn meaning_label(repair: &RepairOutcome) -> String {
     match repair.doubts.as_slice() {
         [] => "likely".into(),
-        doubts => format!("doubtful: {}", render::one_line(&doubts.join("; "))),
+        doubts => format!("doubtful: {}", one_line(&doubts.join("; "))),
     }
 }
 
-fn sure(applicability: Applicability) -> &'static str {
+fn applicability_label(applicability: Applicability) -> &'static str {
     match applicability {
         Applicability::Safe => "safe",
         Applicability::Likely => "likely",

@@ -1,173 +1,164 @@
-//! `querymend key`: keys by which programs sign in to `querymend serve`.
+//! `querymend key`: API keys for `querymend serve`.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use querymend::Config;
-use querymend_server::gate::keyfile::{self, Record};
+use querymend_server::auth::key_file::{self, ApiKeyRecord};
 use serde_json::json;
 
-use crate::commands::check::pretty;
-use crate::failure::{Exit, Failure};
-use crate::out::{Out, counted};
-use crate::render::one_line;
+use crate::error::{CliError, ExitStatus};
+use crate::output::json::to_pretty_json;
+use crate::output::text::{one_line, pluralize};
+use crate::output::{Out, OutputFormat};
 
-/// How keys are listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-}
-
-/// Make, list and revoke keys by which programs sign in to the server
+/// Create, list and revoke API keys for the server
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   querymend key new reports --role analyst --keys keys.jsonl
   querymend key list --keys keys.jsonl
   querymend key revoke reports --keys keys.jsonl
 
-A key is shown once, when it is made: the file holds only what it can be checked with. It is sent as
-`Authorization: Bearer KEY` or `X-Api-Key: KEY`. A server that runs reads the file again when it changes.
-Exit codes: 0 done, 1 the list has lines that cannot be read, 2 could not be done.")]
-pub struct Keys {
+A key is shown only once, when it is created: the file contains its hash. Send it as
+`Authorization: Bearer KEY` or `X-Api-Key: KEY`. A running server reloads the file when it changes.
+Exit codes: 0 done, 1 the file has lines that cannot be parsed, 2 failed.")]
+pub struct KeyCommand {
     #[command(subcommand)]
-    pub action: Action,
+    pub action: KeyAction,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Action {
-    /// Make a key and show it, this one time
+pub enum KeyAction {
+    /// Create a key and print it once
     New {
-        /// Who uses it; sessions, traces and the audit log know them as `key:NAME`
+        /// User of the key; sessions, traces and the audit log identify it as `key:NAME`
         name: String,
-        /// Their role, one of `server.roles` [default: `server.default_role`]
+        /// Role of the user, one of `server.roles` [default: `server.default_role`]
         #[arg(long, value_name = "ROLE")]
         role: Option<String>,
-        /// One more key for somebody who has one, for example to replace it
+        /// Allow another key for a user that has one, for example to replace it
         #[arg(long)]
         another: bool,
         #[command(flatten)]
-        place: Place,
+        key_file: KeyFileArgs,
     },
-    /// List the keys that are valid
+    /// List valid keys
     List {
-        /// How they are listed
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
+        /// Output format of keys
+        #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+        format: OutputFormat,
         #[command(flatten)]
-        place: Place,
+        key_file: KeyFileArgs,
     },
-    /// Revoke a key: a server that runs refuses it a second later
+    /// Revoke a key; a running server rejects it a second later
     Revoke {
-        /// Its id, or the name of its user, whose keys are all revoked then
+        /// Id of a key, or name of a user, to revoke all of their keys
         which: String,
         #[command(flatten)]
-        place: Place,
+        key_file: KeyFileArgs,
     },
 }
 
-/// Where keys are kept.
+/// Options that locate the key file.
 #[derive(Debug, Args)]
-pub struct Place {
-    /// File of keys [default: `server.sign_in.keys_file` of the configuration]
+pub struct KeyFileArgs {
+    /// Key file [default: `server.auth.keys_file` of the configuration]
     #[arg(long, value_name = "FILE")]
     pub keys: Option<PathBuf>,
-    /// Configuration that says where keys are kept and which roles there are [default: querymend.yaml]
+    /// Configuration with the key file and the roles [default: querymend.yaml]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
 
-/// Does it.
-pub fn run(keys: &Keys, out: &mut Out) -> Result<Exit, Failure> {
+/// Runs `querymend key`.
+pub fn run(keys: &KeyCommand, out: &mut Out) -> Result<ExitStatus, CliError> {
     match &keys.action {
-        Action::New { name, role, another, place } => {
-            let (file, config) = place.find()?;
+        KeyAction::New { name, role, another, key_file } => {
+            let (file, config) = key_file.resolve()?;
             if let Some(role) = role {
-                is_role(role, &config, out)?;
+                validate_role(role, &config, out)?;
             }
-            let key = keyfile::make(&file, name, role.as_deref(), *another).map_err(told)?;
+            let key = key_file::create(&file, name, role.as_deref(), *another)?;
             out.line(&key)?;
             out.flush()?;
-            out.note("keep it: it is not shown again");
+            out.note("store it now; it will not be shown again");
         }
-        Action::List { format, place } => {
-            let (file, _) = place.find()?;
-            let listing = keyfile::read(&file).map_err(told)?;
-            list(&listing.keys, *format, out)?;
-            for line in &listing.broken {
-                out.say(&format!(
-                    "warning: line {line} of {} cannot be read; no server starts with it",
+        KeyAction::List { format, key_file } => {
+            let (file, _) = key_file.resolve()?;
+            let listing = key_file::read(&file)?;
+            write_keys(&listing.keys, *format, out)?;
+            for line in &listing.invalid_lines {
+                out.message(&format!(
+                    "warning: line {line} of {} cannot be parsed; no server starts with it",
                     file.display()
                 ));
             }
-            if !listing.broken.is_empty() {
-                out.note("hint: take it out of the file; if it was a key, make another with `querymend key new`");
-                return Ok(Exit::Refused);
+            if !listing.invalid_lines.is_empty() {
+                out.note("hint: remove it from the file; if it was a key, create another with `querymend key new`");
+                return Ok(ExitStatus::Refused);
             }
         }
-        Action::Revoke { which, place } => {
-            let (file, _) = place.find()?;
-            for key in keyfile::revoke(&file, which).map_err(told)? {
+        KeyAction::Revoke { which, key_file } => {
+            let (file, _) = key_file.resolve()?;
+            for key in key_file::revoke(&file, which)? {
                 out.line(&format!("{}  {}", key.id, one_line(&key.name)))?;
             }
             out.flush()?;
             out.note("revoked");
         }
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Success)
 }
 
-impl Place {
-    /// The file, with the configuration that there is.
-    fn find(&self) -> Result<(PathBuf, Config), Failure> {
+impl KeyFileArgs {
+    /// Returns the key file and the configuration.
+    fn resolve(&self) -> Result<(PathBuf, Config), CliError> {
         let config = match &self.config {
             Some(file) => Config::read(file)?,
             None => Config::load()?,
         };
-        let named = config.server.sign_in.as_ref().and_then(|sign_in| sign_in.keys_file.clone());
+        let named = config.server.auth.as_ref().and_then(|auth| auth.keys_file.clone());
         let file = self.keys.clone().or(named).ok_or_else(|| {
-            Failure::new("nothing says where keys are kept")
-                .hint("name a file with --keys, or `server.sign_in.keys_file` in querymend.yaml")
+            CliError::new("no key file is configured")
+                .hint("name a file with --keys, or `server.auth.keys_file` in querymend.yaml")
         })?;
         Ok((file, config))
     }
 }
 
-/// A role that is not there would let nobody in. Where the configuration of the server is elsewhere, nothing is known of them.
-fn is_role(role: &str, config: &Config, out: &Out) -> Result<(), Failure> {
+/// Checks that a role exists: a key with an unknown role could not sign in.
+///
+/// If the configuration has no roles, the server's configuration may be elsewhere, so this is only
+/// a note.
+fn validate_role(role: &str, config: &Config, out: &Out) -> Result<(), CliError> {
     let roles = &config.server.roles;
     if roles.is_empty() {
         let role = one_line(role);
-        out.note(&format!("note: no roles are configured here, so nothing is known of the role `{role}`"));
+        out.note(&format!("note: no roles are configured here, so the role `{role}` cannot be checked"));
         return Ok(());
     }
     if roles.contains_key(role) {
         return Ok(());
     }
     let known: Vec<&str> = roles.keys().map(String::as_str).collect();
-    Err(Failure::new(format!("there is no role `{role}`")).hint(format!("`server.roles` has {}", known.join(", "))))
+    Err(CliError::new(format!("there is no role `{role}`")).hint(format!("`server.roles` has {}", known.join(", "))))
 }
 
-fn list(keys: &[Record], format: Format, out: &mut Out) -> Result<(), Failure> {
+fn write_keys(keys: &[ApiKeyRecord], format: OutputFormat, out: &mut Out) -> Result<(), CliError> {
     match format {
-        Format::Json => {
-            let told = |key: &Record| json!({"id": key.id, "name": key.name, "role": key.role, "made": key.made});
-            out.json(&pretty(&keys.iter().map(told).collect::<Vec<_>>())?)?;
+        OutputFormat::Json => {
+            let to_json =
+                |key: &ApiKeyRecord| json!({"id": key.id, "name": key.name, "role": key.role, "made": key.made});
+            out.json(&to_pretty_json(&keys.iter().map(to_json).collect::<Vec<_>>())?)?;
         }
-        Format::Text => {
+        OutputFormat::Text => {
             for key in keys {
                 let role = key.role.as_deref().unwrap_or("-");
                 out.line(&format!("{}  {}  {}", key.id, one_line(&key.name), one_line(role)))?;
             }
             out.flush()?;
-            out.note(&counted(keys.len(), "key"));
+            out.note(&pluralize(keys.len(), "key"));
         }
     }
     Ok(())
-}
-
-fn told(error: querymend_net::Error) -> Failure {
-    Failure::new(error.message).hint(error.hint)
 }

@@ -1,66 +1,68 @@
-//! `querymend man`: manual pages, made from what the commands say about themselves.
+//! `querymend man`: manual pages, generated from the command definitions.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
 
-use crate::failure::{Exit, Failure};
-use crate::out::Out;
+use crate::error::{CliError, ExitStatus};
+use crate::output::Out;
 
-/// Print a manual page, or write all of them into a folder
+/// Print a manual page, or write all of them to a folder
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   querymend man check | man -l -
   querymend man model pull
   querymend man --into ~/.local/share/man/man1")]
-pub struct Man {
-    /// The command it is about [default: all of querymend]
+pub struct ManCommand {
+    /// Command to document [default: querymend itself]
     #[arg(num_args = 0..)]
     pub command: Vec<String>,
-    /// Folder that gets a page for every command, querymend.1, querymend-ask.1 and so on; it is made if it is not there
+    /// Folder to write a page for every command to (querymend.1, querymend-ask.1, …); created if it
+    /// does not exist
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub into: Option<PathBuf>,
 }
 
-/// Does it.
-pub fn run(man: &Man, command: Command, out: &mut Out) -> Result<Exit, Failure> {
-    // Every command has `help`; a page for each of these would say nothing.
+/// Runs `querymend man`.
+pub fn run(man: &ManCommand, command: Command, out: &mut Out) -> Result<ExitStatus, CliError> {
+    // Every command has a `help` subcommand; pages for these would be useless.
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let version = command.get_version().unwrap_or_default().to_string();
     if let Some(folder) = &man.into {
         let unwritable = |path: &Path, error: std::io::Error| {
-            Failure::new(format!("{} cannot be written: {error}", path.display())).hint("check the path and the rights")
+            CliError::new(format!("{} cannot be written: {error}", path.display()))
+                .hint("check the path and its permissions")
         };
         std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, error))?;
         let mut waiting = vec![command];
         let mut written = 0;
         while let Some(command) = waiting.pop() {
             waiting.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
-            let (name, text) = page(command, &version)?;
+            let (name, text) = render_page(command, &version)?;
             let path = folder.join(name);
             std::fs::write(&path, text).map_err(|error| unwritable(&path, error))?;
             written += 1;
         }
         out.note(&format!("wrote {written} pages into {}", folder.display()));
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Success);
     }
     let mut found = &command;
     for name in &man.command {
         found = found.find_subcommand(name).ok_or_else(|| {
-            Failure::new(format!("there is no command `{}`", man.command.join(" ")))
+            CliError::new(format!("there is no command `{}`", man.command.join(" ")))
                 .hint("`querymend --help` lists them")
         })?;
     }
-    let (_, text) = page(found.clone(), &version)?;
+    let (_, text) = render_page(found.clone(), &version)?;
     out.write(&text)?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Success)
 }
 
-/// The name of a page's file, and the page.
-fn page(command: Command, version: &str) -> Result<(String, Vec<u8>), Failure> {
+/// Renders a page; returns its file name and content.
+fn render_page(command: Command, version: &str) -> Result<(String, Vec<u8>), CliError> {
     let page = clap_mangen::Man::new(command).source(format!("querymend {version}")).manual("Querymend");
     let mut text = Vec::new();
-    page.render(&mut text).map_err(|error| Failure::new(format!("the page cannot be written: {error}")))?;
+    page.render(&mut text).map_err(|error| CliError::new(format!("the page cannot be written: {error}")))?;
     Ok((page.get_filename(), text))
 }

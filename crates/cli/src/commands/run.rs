@@ -1,21 +1,20 @@
-//! `querymend run`: a review, then the rows, read-only and within limits.
+//! `querymend run`: reviews a query and runs it read-only, within limits.
 
 use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
-use querymend::{Config, refusal};
-use querymend_engine::{Cancel, Engine, Error, Limits};
-use querymend_sql::{Approved, Context, EngineError, Finding, Rows, Severity, inspect, review};
+use querymend::{Config, engine_finding};
+use querymend_engine::{CancelFlag, Engine, Error, Limits};
+use querymend_sql::{Approved, EngineError, Finding, ReviewContext, Rows, Severity, inspect_rows, review};
 
-use crate::against::tell_idle;
-use crate::commands::check::summary;
-use crate::failure::{Exit, Failure};
-use crate::input::{self, Text};
-use crate::out::Out;
-use crate::setup::Database;
-use crate::{answer, render, table};
+use crate::args::database::DatabaseArgs;
+use crate::commands::check::verdict_summary;
+use crate::deny_lists::warn_unmatched_denies;
+use crate::error::{CliError, ExitStatus};
+use crate::input::{self, SourceText};
+use crate::output::{Out, answer, diagnostics, table};
 
 /// Review a query, then run it read-only and print the rows
 #[derive(Debug, Args)]
@@ -24,38 +23,41 @@ use crate::{answer, render, table};
   querymend run --db shop.db --sql 'SELECT count(*) FROM products' --format csv
   querymend run --db shop.db --dry-run query.sql
 
-Rows go to stdout, everything else to stderr: what is odd about the query before them, what is odd about the rows after them.
-Exit codes: 0 answered, 1 refused by the review or the database, 2 could not be done, 130 stopped with Ctrl-C.")]
-pub struct Run {
-    /// File with the SQL, or `-` for stdin [default: stdin when it is piped]
+Rows go to stdout, everything else to stderr: warnings about the query before the rows, warnings about the rows after them.
+Exit codes: 0 answered, 1 refused by the review or the database, 2 failed, 130 stopped with Ctrl-C.")]
+pub struct RunCommand {
+    /// File with the SQL, or `-` for stdin [default: stdin if it is piped]
     pub file: Option<PathBuf>,
     #[command(flatten)]
-    pub database: Database,
-    /// The SQL itself
+    pub database: DatabaseArgs,
+    /// SQL text
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     pub sql: Option<String>,
-    /// How rows are written
-    #[arg(long, value_enum, default_value_t = table::Format::Table)]
-    pub format: table::Format,
-    /// Stop after so many rows [default: `limits.rows` of querymend.yaml, else 10000]
+    /// Output format of rows
+    #[arg(long, value_enum, default_value_t = table::ResultFormat::Table)]
+    pub format: table::ResultFormat,
+    /// Maximum number of rows [default: `limits.rows` of querymend.yaml, else 10000]
     #[arg(long, value_name = "N")]
     pub max_rows: Option<usize>,
-    /// Stop after so many bytes of rows [default: `limits.bytes` of querymend.yaml, else 67108864]
+    /// Maximum number of bytes of rows [default: `limits.bytes` of querymend.yaml, else 67108864]
     #[arg(long, value_name = "N")]
     pub max_bytes: Option<usize>,
-    /// Stop after so many seconds, or a time such as 500ms, 30s or 2m [default: `limits.time` of querymend.yaml, else 30]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// Timeout in seconds, or with a unit, such as 500ms, 30s or 2m [default: `limits.time` of
+    /// querymend.yaml, else 30]
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     pub timeout: Option<Duration>,
-    /// House rules besides those of querymend.yaml: tables, functions, comments, sizes (YAML or JSON)
+    /// Access policy in addition to that of querymend.yaml: tables, functions, comments, size
+    /// limits (YAML or JSON)
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Review it and let the database prepare it, print the SQL that would be sent, and stop there
+    /// Review the query, let the database prepare it, and print the SQL that would be sent, without
+    /// running it
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// Seconds, or a number with a unit as the configuration has it.
-fn time(text: &str) -> Result<Duration, String> {
+/// Parses a number of seconds, or a duration with a unit as in the configuration.
+fn parse_timeout(text: &str) -> Result<Duration, String> {
     if let Some(time) = querymend::config::duration::parse(text) {
         return Ok(time);
     }
@@ -67,8 +69,8 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-impl Run {
-    /// How far the query may go.
+impl RunCommand {
+    /// Returns the limits of the configuration, overridden by the options.
     fn limits(&self, config: &Config) -> Limits {
         let usual = config.limits();
         Limits {
@@ -80,71 +82,72 @@ impl Run {
     }
 }
 
-/// Does it.
-pub fn run(run: &Run, out: &mut Out) -> Result<Exit, Failure> {
-    let config = input::config(run.policy.as_deref())?;
+/// Runs `querymend run`.
+pub fn run(run: &RunCommand, out: &mut Out) -> Result<ExitStatus, CliError> {
+    let config = input::load_config(run.policy.as_deref())?;
     let policy = &config.policy;
-    let text = input::sql(run.file.as_deref(), run.sql.as_deref())?;
+    let text = input::read_sql(run.file.as_deref(), run.sql.as_deref())?;
     let engine = run.database.open(&config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(format!("no thread can be started: {error}")))?;
+    let runtime = runtime.map_err(|error| CliError::new(format!("cannot start a thread: {error}")))?;
     let schema = runtime.block_on(engine.schema())?;
-    tell_idle(policy, &schema, out);
-    let schema = policy.readable(schema);
-    let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy, question: None };
+    warn_unmatched_denies(policy, &schema, out);
+    let schema = policy.filter_schema(schema);
+    let context = ReviewContext { schema: Some(&schema), dialect: engine.dialect(), policy, question: None };
     let review = review(&text.text, &context);
     let approved = match review.approve() {
         Ok(approved) if review.is_clean() => approved,
         _ => {
-            show(&text, &review.findings, out);
-            out.note(&summary(&review));
-            if let Some(hint) = render::more(&review.findings, true) {
+            show_findings(&text, &review.findings, out);
+            out.note(&verdict_summary(&review));
+            if let Some(hint) = diagnostics::explain_hint(&review.findings, true) {
                 out.note(&hint);
             }
-            return Ok(Exit::Refused);
+            return Ok(ExitStatus::Refused);
         }
     };
     let doubts: Vec<Finding> = review.findings.iter().filter(|f| f.severity == Severity::Warning).cloned().collect();
-    show(&text, &doubts, out);
+    show_findings(&text, &doubts, out);
     out.detail(&format!("sent to {}: {}", engine.name(), approved.sql()));
 
     if run.dry_run {
         return match runtime.block_on(engine.probe(&approved)) {
             Ok(()) => {
                 out.line(approved.sql())?;
-                out.note("dry run: the database would run this");
-                Ok(Exit::Done)
+                out.note("dry run: the database accepts the query");
+                Ok(ExitStatus::Success)
             }
-            Err(error) => rejected(error, &approved, &*engine, out),
+            Err(error) => report_engine_error(error, &approved, &*engine, out),
         };
     }
-    let outcome = runtime.block_on(execute(&*engine, &approved, &run.limits(&config)));
-    // A query that does not let itself be stopped must not keep the program.
+    let outcome = runtime.block_on(execute_interruptible(&*engine, &approved, &run.limits(&config)));
+    // A query that cannot be cancelled must not keep the process alive.
     runtime.shutdown_background();
     match outcome {
         Ok(rows) => {
             write_rows(&rows, run.format, out)?;
-            // Of rows that were cut off nobody knows whether there are none, or only one.
-            let odd = if rows.truncated { Vec::new() } else { inspect(&review, &rows, &context) };
-            // It is the rows that are odd: there is no place in the query to point at.
+            // From truncated rows it is unknown whether the full result is empty or a single row.
+            let odd = if rows.truncated { Vec::new() } else { inspect_rows(&review, &rows, &context) };
+            // These findings are about the rows, so there is no span in the query to annotate.
             if !odd.is_empty() {
-                out.say(&render::findings(engine.name(), "", &odd, out.color_stderr));
+                out.message(&diagnostics::render_findings(engine.name(), "", &odd, out.color_stderr));
             }
-            Ok(Exit::Done)
+            Ok(ExitStatus::Success)
         }
-        Err(error) => rejected(error, &approved, &*engine, out),
+        Err(error) => report_engine_error(error, &approved, &*engine, out),
     }
 }
 
-/// Runs the query until it is done or Ctrl-C is pressed; a second Ctrl-C does not wait for the database.
-async fn execute(engine: &dyn Engine, query: &Approved, limits: &Limits) -> Result<Rows, Error> {
-    let cancel = Cancel::new();
+/// Runs the query until it is done or cancelled by Ctrl-C; a second Ctrl-C does not wait for the
+/// database.
+async fn execute_interruptible(engine: &dyn Engine, query: &Approved, limits: &Limits) -> Result<Rows, Error> {
+    let cancel = CancelFlag::new();
     let mut answer = pin!(engine.execute(query, limits, &cancel));
     tokio::select! {
         outcome = &mut answer => return outcome,
         pressed = tokio::signal::ctrl_c() => {
             if pressed.is_err() {
-                // Without a handler the system stops the program itself.
+                // Without a handler, the default signal action terminates the process.
                 return answer.await;
             }
             cancel.cancel();
@@ -156,45 +159,52 @@ async fn execute(engine: &dyn Engine, query: &Approved, limits: &Limits) -> Resu
     }
 }
 
-fn write_rows(rows: &Rows, format: table::Format, out: &mut Out) -> Result<(), Failure> {
-    let (text, cut) = table::write(rows, format)?;
+fn write_rows(rows: &Rows, format: table::ResultFormat, out: &mut Out) -> Result<(), CliError> {
+    let (text, cut) = table::render_rows(rows, format)?;
     out.rows(&text, format)?;
     out.flush()?;
-    answer::tell_rows(rows, cut, "--max-rows and --max-bytes raise them", out);
+    answer::note_row_count(rows, cut, "--max-rows and --max-bytes raise them", out);
     Ok(())
 }
 
-/// What the database said, with what it means.
-fn rejected(error: Error, approved: &Approved, engine: &dyn Engine, out: &Out) -> Result<Exit, Failure> {
+/// Reports an error of the database as a finding.
+fn report_engine_error(
+    error: Error,
+    approved: &Approved,
+    engine: &dyn Engine,
+    out: &Out,
+) -> Result<ExitStatus, CliError> {
     let sql = approved.sql();
     let (finding, placed) = match &error {
         Error::Cancelled => {
-            out.say("stopped");
-            return Ok(Exit::Interrupted);
+            out.message("stopped");
+            return Ok(ExitStatus::Interrupted);
         }
-        Error::Rejected(said) => (refusal::finding(said, sql, engine.dialect()), said.position.is_some()),
+        Error::Rejected(engine_error) => {
+            (engine_finding::from_error(engine_error, sql, engine.dialect()), engine_error.position.is_some())
+        }
         Error::TimedOut { .. } => {
-            let said = EngineError { message: error.to_string(), ..EngineError::default() };
-            (refusal::named("timed-out", &said, sql, ""), false)
+            let engine_error = EngineError { message: error.to_string(), ..EngineError::default() };
+            (engine_finding::from_error_with_code("timed-out", &engine_error, sql, ""), false)
         }
         Error::StepLimit { .. } | Error::Unavailable { .. } | Error::WrongDialect { .. } | Error::Internal(_) => {
             return Err(error.into());
         }
     };
     let name = engine.name();
-    // Without a place there is nothing to point at.
+    // Without a position there is nothing to annotate.
     let shown = if placed { sql } else { "" };
     let found = [finding];
-    out.say(&render::findings(name, shown, &found, out.color_stderr));
+    out.message(&diagnostics::render_findings(name, shown, &found, out.color_stderr));
     let own = error.hint().map(|hint| format!("hint: {hint}"));
-    if let Some(hint) = own.or_else(|| render::more(&found, true)) {
-        out.say(&hint);
+    if let Some(hint) = own.or_else(|| diagnostics::explain_hint(&found, true)) {
+        out.message(&hint);
     }
-    Ok(Exit::Refused)
+    Ok(ExitStatus::Refused)
 }
 
-fn show(text: &Text, findings: &[Finding], out: &Out) {
+fn show_findings(text: &SourceText, findings: &[Finding], out: &Out) {
     if !findings.is_empty() {
-        out.say(&render::findings(&text.name, &text.text, findings, out.color_stderr));
+        out.message(&diagnostics::render_findings(&text.name, &text.text, findings, out.color_stderr));
     }
 }

@@ -2,21 +2,21 @@ use std::process::Stdio;
 
 use querymend_testing::wait_until;
 
-use crate::server::Server;
+use crate::server::ScriptedModelServer;
 #[cfg(unix)]
 use crate::signals;
-use crate::{Ended, Place};
+use crate::{CommandOutput, TestDir};
 
 const ELECTRONICS: &str = "Show the id and the price of every product in the category Electronics.";
 
-fn ask(place: &Place, server: &Server, question: &str, more: &[&str]) -> Ended {
+fn ask(place: &TestDir, server: &ScriptedModelServer, question: &str, more: &[&str]) -> CommandOutput {
     place.run(&[&["ask", "--db", "shop.db", "--model", &server.model, question], more].concat())
 }
 
 #[test]
-fn rows_go_to_stdout_and_what_is_said_about_them_to_stderr() {
-    let place = Place::with_demo();
-    let server = Server::saying(&["SELECT count(*) AS n FROM customers"]);
+fn writes_rows_to_stdout_and_notes_to_stderr() {
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&["SELECT count(*) AS n FROM customers"]);
     let ended = ask(&place, &server, "How many customers are there?", &["--format", "csv"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "n\n60\n"), "{}", ended.stderr);
     assert_eq!(ended.stderr, "1 row\nSQL: SELECT count(*) AS n FROM customers\nconfidence: high\n");
@@ -26,31 +26,31 @@ fn rows_go_to_stdout_and_what_is_said_about_them_to_stderr() {
     // The request holds the tables, the question and what is known besides.
     let ended = ask(&place, &server, "How many big orders are there?", &["--evidence", "big means over 100"]);
     assert_eq!(ended.code, 0);
-    let request = server.heard().pop().unwrap().to_string();
+    let request = server.requests().pop().unwrap().to_string();
     for words in ["CREATE TABLE", "How many big orders are there?", "big means over 100"] {
         assert!(request.contains(words), "{request}");
     }
 }
 
 #[test]
-fn q14_a_failure_that_was_mended_is_not_seen() {
-    let place = Place::with_demo();
-    let server = Server::saying(&["SELECT id, price FROM products WHERE category = 'Electronics'"]);
+fn repaired_failures_are_not_shown() {
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&["SELECT id, price FROM products WHERE category = 'Electronics'"]);
     let ended = ask(&place, &server, ELECTRONICS, &["--format", "csv"]);
     assert_eq!((ended.code, ended.stdout.lines().next()), (0, Some("product_id,price")), "{}", ended.stderr);
     let lines: Vec<&str> = ended.stderr.lines().collect();
-    assert_eq!(lines[2], "mended: 'id' → 'product_id'", "{}", ended.stderr);
+    assert_eq!(lines[2], "fixed: 'id' → 'product_id'", "{}", ended.stderr);
     assert!(lines[3].starts_with("confidence: ") && lines.len() == 4, "{}", ended.stderr);
     for word in ["error", "no such column", "unknown-column", "attempt"] {
         assert!(!ended.stderr.contains(word), "{}", ended.stderr);
     }
-    assert_eq!(server.heard().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[test]
-fn q11_c08_explain_tells_every_attempt() {
-    let place = Place::with_demo();
-    let server = Server::saying(&[
+fn explain_shows_every_attempt() {
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&[
         "SELECT p.flavour FROM products p",
         "SELECT id, price FROM products WHERE category = 'Electronics'",
     ]);
@@ -65,23 +65,23 @@ fn q11_c08_explain_tells_every_attempt() {
         "  aliases: p = products\n",
         "  allowed tables: all\n",
         "attempt 2, strategy ",
-        "  told (unknown-column): ",
+        "  feedback (unknown-column): ",
         "  changed: 'id' → 'product_id'\n",
         "ended: answered\n",
     ] {
         assert!(ended.stderr.contains(words), "{words:?} in {}", ended.stderr);
     }
-    assert_eq!(server.heard().len(), 2);
+    assert_eq!(server.requests().len(), 2);
     // The log says the same, step by step.
-    let server = Server::saying(&["SELECT id, price FROM products WHERE category = 'Electronics'"]);
+    let server = ScriptedModelServer::with_replies(&["SELECT id, price FROM products WHERE category = 'Electronics'"]);
     let ended = ask(&place, &server, ELECTRONICS, &["-v"]);
-    assert!(ended.stderr.contains("mended without the model") && ended.stderr.contains("'id' → 'product_id'"));
+    assert!(ended.stderr.contains("repaired without the model") && ended.stderr.contains("'id' → 'product_id'"));
 }
 
 #[test]
 fn json_is_the_whole_answer() {
-    let place = Place::with_demo();
-    let server = Server::saying(&["SELECT id FROM products LIMIT 1", "It is product 1."]);
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&["SELECT id FROM products LIMIT 1", "It is product 1."]);
     let ended = ask(&place, &server, ELECTRONICS, &["--format", "json", "--summary"]);
     let answer = ended.json();
     assert_eq!((ended.code, &answer["status"]), (0, &serde_json::json!("answered")), "{}", ended.stderr);
@@ -92,30 +92,30 @@ fn json_is_the_whole_answer() {
 }
 
 #[test]
-fn l08_correction_can_be_turned_off_by_option_and_by_file() {
-    let place = Place::with_demo();
-    let server = Server::saying(&["SELECT id FROM products"]);
+fn option_and_file_disable_self_correction() {
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&["SELECT id FROM products"]);
     let ended = ask(&place, &server, ELECTRONICS, &["--no-correction"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
-    assert!(ended.stderr.contains("hint: turn self-correction on"), "{}", ended.stderr);
-    assert_eq!(server.heard().len(), 1);
-    place.file(
+    assert!(ended.stderr.contains("hint: enable self-correction"), "{}", ended.stderr);
+    assert_eq!(server.requests().len(), 1);
+    place.write_file(
         "querymend.yaml",
         format!("model: {}\ndatabase: shop.db\nself_correction: {{enabled: false}}\n", server.model),
     );
     assert_eq!(place.run(&["ask", ELECTRONICS]).code, 1);
-    place.file("other.yaml", format!("model: {}\ndatabase: shop.db\n", server.model));
+    place.write_file("other.yaml", format!("model: {}\ndatabase: shop.db\n", server.model));
     assert_eq!(place.run(&["ask", "--config", "other.yaml", ELECTRONICS]).code, 0);
-    place.file("querymend.yaml", "self_correction: {max_attempts: 11}\n");
+    place.write_file("querymend.yaml", "self_correction: {max_attempts: 11}\n");
     let ended = place.run(&["ask", ELECTRONICS]);
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains("must be 1 to 10") && ended.stderr.contains("hint: "), "{}", ended.stderr);
 }
 
 #[test]
-fn what_cannot_be_mended_is_given_up() {
-    let place = Place::with_demo();
-    let server = Server::saying(&["SELECT flavour FROM products"]);
+fn gives_up_on_unrepairable_sql() {
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&["SELECT flavour FROM products"]);
     let ended = ask(&place, &server, "Which products have a flavour?", &["--no-fallback"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
     assert!(ended.stderr.contains("error: no answer after 2 attempts: "), "{}", ended.stderr);
@@ -123,9 +123,9 @@ fn what_cannot_be_mended_is_given_up() {
 }
 
 #[test]
-fn c01_what_would_change_data_is_held_back() {
-    let place = Place::with_demo();
-    let server = Server::saying(&["DROP TABLE products"]);
+fn withholds_writes() {
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&["DROP TABLE products"]);
     let ended = ask(&place, &server, "How many products are there?", &["--no-fallback", "--explain"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
     assert!(ended.stderr.contains("held back:\n    DROP TABLE products\n"), "{}", ended.stderr);
@@ -135,17 +135,17 @@ fn c01_what_would_change_data_is_held_back() {
 }
 
 #[test]
-fn c06_a_remark_is_answered_in_words() {
-    let place = Place::with_demo();
-    let server = Server::saying(&["You are welcome!\u{1b}[2J"]);
+fn answers_a_remark_without_sql() {
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&["You are welcome!\u{1b}[2J"]);
     let ended = ask(&place, &server, "thank you", &[]);
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "You are welcome!\\u{1b}[2J\n"), "{}", ended.stderr);
 }
 
 #[test]
-fn f02_a_server_is_named_by_its_parts_and_the_dialect_must_fit() {
-    let place = Place::with_demo();
-    let server = Server::saying(&["SELECT 1"]);
+fn accepts_server_parts_and_checks_the_dialect() {
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&["SELECT 1"]);
     let model = ["--model", server.model.as_str(), "How many?"];
     let said = |arguments: &[&str]| {
         let ended = place.run(&[&["ask"], arguments, &model[..]].concat());
@@ -164,18 +164,18 @@ fn f02_a_server_is_named_by_its_parts_and_the_dialect_must_fit() {
     );
     assert!(said(&all).contains("--dialect"));
     assert!(said(&["--dialect", "sqlite", "--db-host", "h"]).contains("SQLite has no server"));
-    assert!(said(&["--db", "shop.db", "--dialect", "sparksql"]).contains("speaks sqlite, not spark"));
+    assert!(said(&["--db", "shop.db", "--dialect", "sparksql"]).contains("is sqlite, not spark"));
     assert!(said(&["--db", "shop.db", "--dialect", "cobol"]).contains("there is no dialect `cobol`"));
     assert!(said(&["--db", "shop.db", "--prompt", "rude"]).contains("there are standard, careful"));
-    assert_eq!(server.heard().len(), 0);
+    assert_eq!(server.requests().len(), 0);
     let ended = place.run(&[&["ask", "--db", "shop.db", "--dialect", "sqlite"], &model[..]].concat());
     assert_eq!(ended.code, 0, "{}", ended.stderr);
 }
 
 #[test]
-fn without_a_model_or_a_database_the_ways_to_name_one_are_told() {
-    let place = Place::with_demo();
-    place.alone("");
+fn explains_how_to_configure_model_and_database() {
+    let place = TestDir::with_demo();
+    place.disable_model_discovery("");
     let ended = place.run(&["ask", "--db", "shop.db", "How many?"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (2, ""));
     for way in [
@@ -189,16 +189,16 @@ fn without_a_model_or_a_database_the_ways_to_name_one_are_told() {
     ] {
         assert!(ended.stderr.contains(way), "{}", ended.stderr);
     }
-    let server = Server::saying(&["SELECT count(*) AS n FROM orders"]);
+    let server = ScriptedModelServer::with_replies(&["SELECT count(*) AS n FROM orders"]);
     let ended = place.run(&["ask", "--model", &server.model, "How many?"]);
     assert_eq!(ended.code, 2);
-    assert!(ended.stderr.contains("no database is named") && ended.stderr.contains("QUERYMEND_DB"));
+    assert!(ended.stderr.contains("no database is configured") && ended.stderr.contains("QUERYMEND_DB"));
     let mut command = place.command(&["ask", "-q", "--format", "csv", "How many orders are there?"]);
     command.env("QUERYMEND_MODEL", &server.model).env("QUERYMEND_DB", "shop.db");
     assert!(String::from_utf8(command.output().unwrap().stdout).unwrap().starts_with("n\n"));
     // The question may come from a pipe.
-    let ended =
-        place.run_with(&["ask", "--db", "shop.db", "--model", &server.model], "wie viele Bestellungen?".as_bytes());
+    let ended = place
+        .run_with_stdin(&["ask", "--db", "shop.db", "--model", &server.model], "wie viele Bestellungen?".as_bytes());
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let ended = ask(&place, &server, " ", &[]);
     assert_eq!(ended.code, 2);
@@ -206,25 +206,25 @@ fn without_a_model_or_a_database_the_ways_to_name_one_are_told() {
 }
 
 #[test]
-fn a_model_that_is_down_is_said_to_be() {
-    let place = Place::with_demo();
+fn reports_an_unreachable_model() {
+    let place = TestDir::with_demo();
     // Nobody is given this port: one that was just free may be somebody else's by now.
     let address = "http://127.0.0.1:1/v1#gone";
     let ended = place.run(&["ask", "--db", "shop.db", "--model", address, "How many orders are there?"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{}", ended.stderr);
     assert!(ended.stderr.starts_with("error: http://127.0.0.1:") && ended.stderr.contains("cannot be reached"));
-    assert!(ended.stderr.contains("\nhint: check that the server runs"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\nhint: check that the server is running"), "{}", ended.stderr);
 }
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_stops_a_model_that_hangs() {
-    let place = Place::with_demo();
-    let server = Server::hanging();
+fn ctrl_c_stops_a_hanging_model() {
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::never_replying();
     let arguments =
         ["ask", "--db", "shop.db", "--format", "json", "--model", &server.model, "How many orders are there?"];
     let child = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
-    wait_until("the model is asked", || !server.heard().is_empty());
+    wait_until("the model is asked", || !server.requests().is_empty());
     signals::press_ctrl_c(&child);
     // A model that does not answer in time would end it with another code.
     let output = child.wait_with_output().unwrap();
@@ -234,8 +234,8 @@ fn ctrl_c_stops_a_model_that_hangs() {
 
 #[test]
 fn schema_file_instead_of_a_database_drafts_sql() {
-    let place = Place::with_schema();
-    let server = Server::saying(&["SELECT nme FROM products"]);
+    let place = TestDir::with_schema();
+    let server = ScriptedModelServer::with_replies(&["SELECT nme FROM products"]);
     let model = server.model.as_str();
     let question = "Which products are there?";
     let ended = place.run(&["ask", "--schema", "schema.sql", "--model", model, question]);
@@ -244,13 +244,13 @@ fn schema_file_instead_of_a_database_drafts_sql() {
     let ended = place.run(&["ask", "--schema", "schema.sql", "--model", model, "--format", "json", question]);
     let answer: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((&answer["status"], &answer["stop"]), (&"drafted".into(), &"not_run".into()), "{answer}");
-    let ended = place.run_with(&["chat", "--schema", "schema.sql", "--model", model], question.as_bytes());
+    let ended = place.run_with_stdin(&["chat", "--schema", "schema.sql", "--model", model], question.as_bytes());
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "SELECT name FROM products\n"), "{}", ended.stderr);
     // What needs rows says so.
     for (arguments, words) in [
         (&["run", "--schema", "schema.sql", "--sql", "SELECT 1"][..], "a schema file has no rows"),
         (&["ask", "--schema", "absent.sql", "--model", model, question][..], "absent.sql"),
-        (&["ask", "--model", model, question][..], "no database is named"),
+        (&["ask", "--model", model, question][..], "no database is configured"),
     ] {
         let ended = place.run(arguments);
         assert!(ended.code == 2 && ended.stderr.contains(words), "{arguments:?}: {}", ended.stderr);
@@ -260,7 +260,7 @@ fn schema_file_instead_of_a_database_drafts_sql() {
 
 #[test]
 fn ambiguous_questions_are_assumed_or_asked_back() {
-    let place = Place::with_demo();
+    let place = TestDir::with_demo();
     let ambiguous = ["SELECT name FROM customers, products"];
     let assumed = "assumed customers.name; it could also be products.name";
     for (yaml, more, code, words) in [
@@ -268,18 +268,18 @@ fn ambiguous_questions_are_assumed_or_asked_back() {
         ("", &["--assume"], 0, assumed),
         ("self_correction: {ask_user: true}\n", &["--assume"], 0, assumed),
         ("self_correction: {ask_user: true}\n", &[], 1, "Which name: customers.name or products.name?"),
-        ("self_correction: {ask_user: true}\n", &[], 1, "hint: --assume takes the first"),
+        ("self_correction: {ask_user: true}\n", &[], 1, "hint: --assume uses the first"),
     ] {
-        place.file("querymend.yaml", yaml);
-        let server = Server::saying(&ambiguous);
+        place.write_file("querymend.yaml", yaml);
+        let server = ScriptedModelServer::with_replies(&ambiguous);
         let ended = ask(&place, &server, "List all the names", more);
         assert_eq!(ended.code, code, "{}", ended.stderr);
         assert!(ended.stderr.contains(words), "{}", ended.stderr);
     }
     // Nothing proves which date is meant.
     for (more, code) in [(&["--assume"][..], 0), (&[], 1)] {
-        place.file("querymend.yaml", "self_correction: {max_attempts: 1, fallback: false}\n");
-        let server = Server::saying(&["SELECT date FROM orders"]);
+        place.write_file("querymend.yaml", "self_correction: {max_attempts: 1, fallback: false}\n");
+        let server = ScriptedModelServer::with_replies(&["SELECT date FROM orders"]);
         let ended = ask(&place, &server, "List all the dates", more);
         assert_eq!(ended.code, code, "{}", ended.stderr);
         let words = "confidence: low: assumed orders.ordered_on; it could also be orders.shipped_on";

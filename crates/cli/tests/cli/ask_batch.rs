@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::Place;
-use crate::server::Server;
+use crate::TestDir;
+use crate::server::ScriptedModelServer;
 
 /// Answers by the question, so that the order in which questions are asked does not matter.
-fn by_question() -> Server {
-    Server::answering(Arc::new(|_, body| {
+fn server_replying_by_question() -> ScriptedModelServer {
+    ScriptedModelServer::with_handler(Arc::new(|_, body| {
         let words = body["messages"][1]["content"].as_str().unwrap();
         let asked = words.rsplit("Question:").next().unwrap();
         Some(match asked {
@@ -39,12 +39,12 @@ fn find<'a>(answers: &'a [Value], id: &Value) -> &'a Value {
 }
 
 #[test]
-fn every_line_is_answered_and_bad_lines_are_not_fatal() {
-    let place = Place::with_demo();
-    let server = by_question();
+fn answers_every_line_despite_invalid_lines() {
+    let place = TestDir::with_demo();
+    let server = server_replying_by_question();
     let root = place.path("");
     for jobs in ["1", "4"] {
-        let ended = place.run_with(
+        let ended = place.run_with_stdin(
             &[
                 "ask",
                 "--batch",
@@ -59,7 +59,7 @@ fn every_line_is_answered_and_bad_lines_are_not_fatal() {
             ],
             questions().as_bytes(),
         );
-        let answers = ended.answers();
+        let answers = ended.json_lines();
         assert_eq!((ended.code, answers.len()), (2, 7), "{}", ended.stderr);
         assert_eq!(ended.stderr, "3 answered, 1 given up, 3 failed\n");
         let one = find(&answers, &json!(1));
@@ -73,7 +73,7 @@ fn every_line_is_answered_and_bad_lines_are_not_fatal() {
             assert!(!mended[key].is_null(), "{mended}");
         }
         let given_up = find(&answers, &json!("c"));
-        assert_eq!((&given_up["status"], &given_up["stop"]), (&json!("gave_up"), &json!("same_sql")));
+        assert_eq!((&given_up["status"], &given_up["stop"]), (&json!("gave_up"), &json!("repeated_sql")));
         assert!(given_up["attempts"][0]["error"].is_string() && given_up["error"].is_string(), "{given_up}");
         assert!(find(&answers, &json!("d"))["error"].as_str().unwrap().contains("nowhere.db"));
         assert!(find(&answers, &json!("e"))["error"].as_str().unwrap().starts_with("line 6 cannot be read"));
@@ -95,10 +95,10 @@ fn every_line_is_answered_and_bad_lines_are_not_fatal() {
 }
 
 #[test]
-fn a_batch_that_was_stopped_is_taken_up_again() {
-    let place = Place::with_demo();
-    let server = by_question();
-    place.file("questions.jsonl", questions());
+fn resumes_an_interrupted_batch() {
+    let place = TestDir::with_demo();
+    let server = server_replying_by_question();
+    place.write_file("questions.jsonl", questions());
     let run = || {
         let arguments =
             ["ask", "--batch", "questions.jsonl", "--out", "answers.jsonl", "--model", &server.model, "--no-fallback"];
@@ -108,11 +108,11 @@ fn a_batch_that_was_stopped_is_taken_up_again() {
     let read = || std::fs::read_to_string(place.path("answers.jsonl")).unwrap();
     let whole = read();
     assert_eq!(whole.lines().count(), 7);
-    let asked = server.heard().len();
+    let asked = server.requests().len();
 
     // The machine stopped in the middle of the second answer.
     let second = whole.lines().next().unwrap().len() + 1 + 40;
-    place.file("answers.jsonl", &whole[..second]);
+    place.write_file("answers.jsonl", &whole[..second]);
     let ended = run();
     assert_eq!((ended.code, ended.stdout.as_str()), (2, ""));
     assert!(ended.stderr.contains("1 were answered already"), "{}", ended.stderr);
@@ -121,18 +121,18 @@ fn a_batch_that_was_stopped_is_taken_up_again() {
         text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect()
     };
     assert_eq!(ids(&now), ids(&whole));
-    assert_eq!(server.heard().len(), 2 * asked - 1);
+    assert_eq!(server.requests().len(), 2 * asked - 1);
 
     // What failed is asked again once the world is in order; what is answered is not.
     let shop = std::fs::read(place.path("shop.db")).unwrap();
-    place.file("nowhere.db", shop);
-    let before = server.heard().len();
+    place.write_file("nowhere.db", shop);
+    let before = server.requests().len();
     let ended = run();
     assert!(ended.stderr.starts_with("1 answered, 0 given up, 2 failed, 4 were"), "{}", ended.stderr);
-    assert_eq!((server.heard().len(), read().lines().count()), (before + 1, 7));
+    assert_eq!((server.requests().len(), read().lines().count()), (before + 1, 7));
 
-    place.file("answers.jsonl", "not an answer\n");
+    place.write_file("answers.jsonl", "not an answer\n");
     let ended = run();
     assert_eq!((ended.code, read().as_str()), (2, "not an answer\n"));
-    assert!(ended.stderr.contains("line 1 of `answers.jsonl` is no answer") && ended.stderr.contains("hint: "));
+    assert!(ended.stderr.contains("line 1 of `answers.jsonl` is not an answer") && ended.stderr.contains("hint: "));
 }

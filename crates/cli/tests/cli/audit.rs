@@ -8,25 +8,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use querymend_testing::{hang_timeout, is_full, wait_until};
+use querymend_testing::{hang_timeout, is_full_suite, wait_until};
 use serde_json::{Value, json};
 
-use crate::Place;
-use crate::server::Server;
+use crate::TestDir;
+use crate::server::ScriptedModelServer;
 
 /// Clients at the same time.
 const CLIENTS: usize = 4;
 
 /// Starts a server and gives back where it listens.
-pub fn start(place: &Place, model: &str) -> (Child, String) {
+pub fn start_server(place: &TestDir, model: &str) -> (Child, String) {
     let arguments = ["serve", "--db", "shop.db", "--bind", "127.0.0.1:0", "--audit", "audit.jsonl", "--model", model];
     let mut child = place.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
-    let address = listening(&mut child);
+    let address = wait_for_address(&mut child);
     (child, address)
 }
 
 /// Where a server listens that was just started.
-pub fn listening(child: &mut Child) -> String {
+pub fn wait_for_address(child: &mut Child) -> String {
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let address = loop {
         let mut line = String::new();
@@ -42,23 +42,23 @@ pub fn listening(child: &mut Child) -> String {
 
 /// What came of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum HttpOutcome {
     /// A status and a body, as long as it was said to be.
-    Whole(u16, String),
+    Complete(u16, String),
     /// The beginning of an answer.
-    Half(String),
+    Truncated(String),
     /// Nobody took it.
-    Nothing,
+    NotAccepted,
 }
 
 /// Sends a request on a connection of its own.
-pub fn post(address: &str, path: &str, id: &str, body: &Value) -> Reply {
+pub fn post(address: &str, path: &str, id: &str, body: &Value) -> HttpOutcome {
     send(address, &format!("POST {path}"), &format!("x-request-id: {id}"), &body.to_string())
 }
 
 /// The same with any method and header.
-pub fn send(address: &str, what: &str, header: &str, body: &str) -> Reply {
-    let Ok(mut stream) = TcpStream::connect(address) else { return Reply::Nothing };
+pub fn send(address: &str, what: &str, header: &str, body: &str) -> HttpOutcome {
+    let Ok(mut stream) = TcpStream::connect(address) else { return HttpOutcome::NotAccepted };
     stream.set_read_timeout(Some(hang_timeout())).unwrap();
     let head = format!(
         "{what} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{header}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -70,30 +70,30 @@ pub fn send(address: &str, what: &str, header: &str, body: &str) -> Reply {
     let _ = stream.read_to_end(&mut answer);
     let text = String::from_utf8_lossy(&answer).into_owned();
     if text.is_empty() {
-        return Reply::Nothing;
+        return HttpOutcome::NotAccepted;
     }
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return Reply::Half(text) };
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return HttpOutcome::Truncated(text) };
     let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
     let status = head.get(9..12).and_then(|status| status.parse().ok());
     match status {
-        Some(status) if length == Some(body.len()) => Reply::Whole(status, body.to_owned()),
-        _ => Reply::Half(text),
+        Some(status) if length == Some(body.len()) => HttpOutcome::Complete(status, body.to_owned()),
+        _ => HttpOutcome::Truncated(text),
     }
 }
 
 #[test]
 #[allow(clippy::print_stderr, reason = "how much was tried is part of the result")]
-fn l11_no_line_of_the_audit_log_is_lost_however_the_server_ends() {
+fn server_kills_lose_no_audit_line() {
     let set = std::env::var("QUERYMEND_KILLS").ok().and_then(|count| count.parse().ok());
-    let rounds: usize = set.unwrap_or(if is_full() { 20 } else { 5 });
-    let place = Place::with_demo();
-    place.alone("");
+    let rounds: usize = set.unwrap_or(if is_full_suite() { 20 } else { 5 });
+    let place = TestDir::with_demo();
+    place.disable_model_discovery("");
     // Without limits on how often one asks, and without what a question leaves behind elsewhere.
-    place.file(
+    place.write_file(
         "querymend.yaml",
-        "providers: providers.toml\nmodels: models.toml\nserver: {limits: {per_minute: 0}}\ntrace: {keep: 0}\nmemory: {enabled: false}\n",
+        "providers: providers.toml\nmodels: models.toml\nserver: {limits: {requests_per_minute: 0}}\ntrace: {max_traces: 0}\nmemory: {enabled: false}\n",
     );
-    let model = Server::saying(&["SELECT id FROM products WHERE category = 'Electronics'"]);
+    let model = ScriptedModelServer::with_replies(&["SELECT id FROM products WHERE category = 'Electronics'"]);
     let acknowledged: Arc<Mutex<Vec<(String, &str)>>> = Arc::default();
     let mut random = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
     let mut torn = 0;
@@ -104,7 +104,7 @@ fn l11_no_line_of_the_audit_log_is_lost_however_the_server_ends() {
             file.write_all(b"{\"at_ms\":1,\"request_id\":\"to").unwrap();
             torn += 1;
         }
-        let (mut child, address) = start(&place, &model.model);
+        let (mut child, address) = start_server(&place, &model.model);
         let answered = Arc::new(AtomicUsize::new(0));
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
@@ -117,7 +117,7 @@ fn l11_no_line_of_the_audit_log_is_lost_however_the_server_ends() {
                             0 => ("/v1/run", json!({"sql": format!("SELECT {number} AS n FROM products LIMIT 1")})),
                             _ => ("/v1/ask", json!({"question": "Which electronics are there?"})),
                         };
-                        if !matches!(post(&address, path, &id, &body), Reply::Whole(200, _)) {
+                        if !matches!(post(&address, path, &id, &body), HttpOutcome::Complete(200, _)) {
                             return;
                         }
                         acknowledged.lock().unwrap().push((id, path));

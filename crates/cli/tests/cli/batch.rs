@@ -1,25 +1,25 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use querymend_testing::{hang_timeout, is_full};
+use querymend_testing::{hang_timeout, is_full_suite};
 use serde_json::{Value, json};
 
-use crate::{Ended, Place};
+use crate::{CommandOutput, TestDir};
 
 #[test]
-fn answers_come_in_the_order_of_the_lines() {
-    let place = Place::with_demo();
+fn answers_keep_the_order_of_the_lines() {
+    let place = TestDir::with_demo();
     // More lines than may be under way at a time: four chunks of 64 lines for each thread.
-    let (lines, jobs) = if is_full() { (3_000, "4") } else { (750, "2") };
+    let (lines, jobs) = if is_full_suite() { (3_000, "4") } else { (750, "2") };
     let mut input = String::new();
     for i in 0..lines {
         let sql = if i % 3 == 0 { "DELETE FROM products" } else { "SELECT names FROM products" };
         input.push_str(&format!("{}\n", json!({ "id": i, "sql": sql, "db": "shop.db" })));
     }
-    let ended = place.run_with(&["check", "--batch", "-", "--jobs", jobs], input.as_bytes());
+    let ended = place.run_with_stdin(&["check", "--batch", "-", "--jobs", jobs], input.as_bytes());
     let told = format!("{} approved, {} refused\n", lines / 3 * 2, lines / 3);
     assert_eq!((ended.code, &ended.stderr), (0, &told));
-    let answers = ended.answers();
+    let answers = ended.json_lines();
     assert_eq!(answers.len(), lines);
     for (i, answer) in answers.iter().enumerate() {
         assert_eq!(answer["id"], i);
@@ -29,9 +29,9 @@ fn answers_come_in_the_order_of_the_lines() {
 }
 
 #[test]
-fn an_answer_has_the_documented_form() {
-    let place = Place::with_demo();
-    place.file(
+fn answers_have_the_documented_form() {
+    let place = TestDir::with_demo();
+    place.write_file(
         "in.jsonl",
         "{\"id\": {\"a\": [1.0, 18446744073709551616]}, \"sql\": \"SELECT names FROM products\", \"db\": \"shop.db\"}",
     );
@@ -48,9 +48,9 @@ fn an_answer_has_the_documented_form() {
 }
 
 #[test]
-fn a_line_that_cannot_be_looked_at_is_refused_and_the_others_go_on() {
-    let place = Place::with_demo();
-    place.file("text.db", "this is not a database, it is a text of some length");
+fn invalid_lines_do_not_stop_the_batch() {
+    let place = TestDir::with_demo();
+    place.write_file("text.db", "this is not a database, it is a text of some length");
     let mut input = Vec::new();
     for line in [
         &b"{\"id\":1,\"sql\":\"SELECT 1\"}"[..],
@@ -69,8 +69,8 @@ fn a_line_that_cannot_be_looked_at_is_refused_and_the_others_go_on() {
         input.extend_from_slice(line);
         input.push(b'\n');
     }
-    let ended = place.run_with(&["check", "--batch", "-"], &input);
-    let answers = ended.answers();
+    let ended = place.run_with_stdin(&["check", "--batch", "-"], &input);
+    let answers = ended.json_lines();
     let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
     assert_eq!(json!(ids), json!([1, null, "two", 3, null, 5, 6, 7, 8, null, null]));
     assert_eq!((&answers[0]["verdict"], &answers[10]["verdict"]), (&"approved".into(), &"approved".into()));
@@ -82,15 +82,15 @@ fn a_line_that_cannot_be_looked_at_is_refused_and_the_others_go_on() {
     assert!(answers[4]["error"].as_str().unwrap().contains("not UTF-8"));
     assert!(answers[6]["error"].as_str().unwrap().contains("is not a SQLite database"));
     assert!(!ended.stdout.contains("secret"));
-    assert_eq!((ended.code, ended.stderr.as_str()), (2, "2 approved, 0 refused, 9 could not be looked at\n"));
+    assert_eq!((ended.code, ended.stderr.as_str()), (2, "2 approved, 0 refused, 9 could not be processed\n"));
 }
 
 #[test]
-fn paths_start_from_the_root_and_schemas_may_be_files() {
-    let place = Place::new();
+fn resolves_paths_from_the_root_and_reads_schema_files() {
+    let place = TestDir::new();
     std::fs::create_dir(place.path("data")).unwrap();
     assert_eq!(place.run(&["demo", "data/shop.db"]).code, 0);
-    place.file("data/pg.sql", "CREATE TABLE t (\"Name\" text)");
+    place.write_file("data/pg.sql", "CREATE TABLE t (\"Name\" text)");
     let input = [
         json!({ "sql": "SELECT names FROM products", "db": "shop.db" }),
         json!({ "sql": "SELECT names FROM products", "db": "sqlite:shop.db" }),
@@ -99,30 +99,31 @@ fn paths_start_from_the_root_and_schemas_may_be_files() {
         json!({ "sql": "SELECT names FROM products" }),
     ];
     let input: String = input.iter().map(|line| format!("{line}\n")).collect();
-    let codes = |ended: &Ended| -> Vec<String> {
-        ended.answers().iter().map(|a| a["findings"][0]["code"].as_str().unwrap_or("-").to_string()).collect()
+    let codes = |ended: &CommandOutput| -> Vec<String> {
+        ended.json_lines().iter().map(|a| a["findings"][0]["code"].as_str().unwrap_or("-").to_string()).collect()
     };
-    let ended = place.run_with(&["check", "--batch", "-", "--root", "data"], input.as_bytes());
+    let ended = place.run_with_stdin(&["check", "--batch", "-", "--root", "data"], input.as_bytes());
     assert_eq!(codes(&ended), ["unknown-column", "unknown-column", "unknown-column", "-", "-"]);
     // What the command line names is for the lines that name nothing.
-    let ended = place.run_with(&["check", "--batch", "-", "--root", "data", "--db", "data/shop.db"], input.as_bytes());
+    let ended =
+        place.run_with_stdin(&["check", "--batch", "-", "--root", "data", "--db", "data/shop.db"], input.as_bytes());
     assert_eq!(codes(&ended)[4], "unknown-column");
 }
 
 #[test]
-fn a_line_of_twenty_megabytes_is_passed_over() {
+fn skips_a_line_of_twenty_megabytes() {
     let mut input = format!("{{\"id\":1,\"sql\":\"SELECT {}\"}}\n", "1".repeat(20 << 20));
     input.push_str("{\"id\":2,\"sql\":\"SELECT 1\"}\n");
-    let ended = Place::new().run_with(&["check", "--batch", "-"], input.as_bytes());
-    let answers = ended.answers();
+    let ended = TestDir::new().run_with_stdin(&["check", "--batch", "-"], input.as_bytes());
+    let answers = ended.json_lines();
     assert_eq!((answers.len(), &answers[1]["id"], &answers[1]["verdict"]), (2, &2.into(), &"approved".into()));
     assert!(answers[0]["error"].as_str().unwrap().contains("longer than 16 MB"));
     assert_eq!(ended.code, 2);
 }
 
 #[test]
-fn an_answer_comes_before_the_next_line_is_written() {
-    let mut child = Place::new().command(&["check", "--batch", "-", "-q"]).stdin(Stdio::piped()).spawn().unwrap();
+fn answers_before_the_next_line_arrives() {
+    let mut child = TestDir::new().command(&["check", "--batch", "-", "-q"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let stdout = child.stdout.take().unwrap();
     let (send, receive) = std::sync::mpsc::channel();
@@ -137,12 +138,12 @@ fn an_answer_comes_before_the_next_line_is_written() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said_before_anything_is_read() {
-    let place = Place::new();
-    place.file("in.jsonl", "{\"sql\":\"SELECT 1\"}");
+fn rejects_invalid_arguments_before_reading() {
+    let place = TestDir::new();
+    place.write_file("in.jsonl", "{\"sql\":\"SELECT 1\"}");
     for (arguments, message) in [
         (&["check", "--batch", "missing.jsonl"][..], "there is no file `missing.jsonl`"),
-        (&["check", "--batch", "in.jsonl", "--root", "nowhere"], "`nowhere` is no folder"),
+        (&["check", "--batch", "in.jsonl", "--root", "nowhere"], "`nowhere` is not a folder"),
         (&["check", "--batch", "in.jsonl", "--format", "sarif"], "cannot be used with"),
         (&["check", "--jobs", "2", "--sql", "SELECT 1"], "cannot be used with"),
         (&["check", "--jobs", "2"], "--batch"),

@@ -1,14 +1,14 @@
 use serde_json::Value;
 
-use crate::{Ended, Place};
+use crate::{CommandOutput, TestDir};
 
 const BROKEN: &str =
     "SELECT id, 'Ünï → 日本', p.names\nFROM products p\nWHERE p.product_id IN (SELECT product_id FROM oders)";
 
 #[test]
-fn l01_findings_stand_under_the_sql() {
-    let place = Place::with_schema();
-    place.file("q.sql", BROKEN);
+fn shows_findings_under_the_sql() {
+    let place = TestDir::with_schema();
+    place.write_file("q.sql", BROKEN);
     let ended = place.run(&["check", "q.sql", "--schema", "schema.sql"]);
     assert_eq!(
         ended.stdout,
@@ -40,19 +40,19 @@ error[unknown-table]: there is no table `oders` (did you mean `orders`?)
     );
     assert_eq!(
         ended.stderr,
-        "harmless, but the database would not run it: 3 errors\n\
-         hint: `querymend explain unknown-column` says more; `querymend fix` may mend it\n"
+        "read-only, but it would fail: 3 errors\n\
+         hint: `querymend explain unknown-column` explains it; it can be fixed with `querymend fix`\n"
     );
     assert_eq!(ended.code, 1);
 }
 
 #[test]
-fn c01_a_write_is_refused() {
-    let ended = Place::new().run_with(&["check"], b"DELETE FROM\r\n  products\r\nWHERE 1");
+fn rejects_writes() {
+    let ended = TestDir::new().run_with_stdin(&["check"], b"DELETE FROM\r\n  products\r\nWHERE 1");
     assert_eq!(
         ended.stdout,
         "\
-error[writes-data]: DELETE is not allowed: only questions (SELECT) are answered
+error[writes-data]: DELETE is not allowed: only read-only queries (SELECT) are run
  --> <stdin>:1:1
   |
 1 | DELETE FROM
@@ -66,16 +66,16 @@ error[writes-data]: DELETE is not allowed: only questions (SELECT) are answered
 }
 
 #[test]
-fn c01_words_in_names_and_text_are_no_writes() {
-    let ended = Place::new().run(&["check", "-q", "--sql", "SELECT update_time FROM t WHERE note = 'DROP TABLE t'"]);
+fn accepts_keywords_in_names_and_literals() {
+    let ended = TestDir::new().run(&["check", "-q", "--sql", "SELECT update_time FROM t WHERE note = 'DROP TABLE t'"]);
     assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", ""));
 }
 
 #[test]
-fn c02_comments_are_noted_or_refused_as_the_policy_says() {
-    let place = Place::new();
-    place.file("strict.yaml", "comments: reject\n");
-    place.file("strict.json", r#"{"comments": "reject"}"#);
+fn comments_follow_the_policy() {
+    let place = TestDir::new();
+    place.write_file("strict.yaml", "comments: reject\n");
+    place.write_file("strict.json", r#"{"comments": "reject"}"#);
     let sql = "SELECT 1 -- one";
     assert_eq!(place.run(&["check", "--sql", sql]).code, 0);
     for policy in ["strict.yaml", "strict.json"] {
@@ -86,18 +86,18 @@ fn c02_comments_are_noted_or_refused_as_the_policy_says() {
 }
 
 #[test]
-fn c01_only_allowed_tables_are_read() {
-    let place = Place::with_schema();
-    place.file("house.yaml", "allow_tables:\n  - products\n");
+fn reads_only_allowed_tables() {
+    let place = TestDir::with_schema();
+    place.write_file("house.yaml", "allow_tables:\n  - products\n");
     let check = |sql| place.run(&["check", "--schema", "schema.sql", "--policy", "house.yaml", "--sql", sql]).code;
     assert_eq!(check("SELECT name FROM products"), 0);
     assert_eq!(check("SELECT quantity FROM orders"), 1);
 }
 
 #[test]
-fn c08_explain_prints_what_was_extracted() {
-    let place = Place::with_schema();
-    place.file("house.yaml", "allow_tables: [products, orders]");
+fn explain_prints_the_extracted_names() {
+    let place = TestDir::with_schema();
+    place.write_file("house.yaml", "allow_tables: [products, orders]");
     let sql = "WITH big AS (SELECT * FROM orders o WHERE o.quantity > 9)\nSELECT count(*) FROM big";
     let ended = place.run(&["check", "--explain", "--schema", "schema.sql", "--policy", "house.yaml", "--sql", sql]);
     assert_eq!(
@@ -121,7 +121,7 @@ SQL:
 
 #[test]
 fn explain_names_tables_that_do_not_exist() {
-    let place = Place::with_schema();
+    let place = TestDir::with_schema();
     let sql = "SELECT it.name FROM warehouse it JOIN bar1 ON it.id = bar1.id";
     let ended = place.run(&["check", "--explain", "--schema", "schema.sql", "--sql", sql]);
     let lines = "tables: warehouse, bar1\nunknown tables: warehouse, bar1\nCTEs: none\naliases: it = warehouse\n";
@@ -129,23 +129,23 @@ fn explain_names_tables_that_do_not_exist() {
 }
 
 #[test]
-fn f04_without_a_schema_only_the_text_is_checked_and_that_is_said() {
-    let place = Place::new();
-    let ended = place.run_with(&["check", "-"], b"SELECT anything FROM anywhere");
+fn checks_only_the_text_without_a_schema() {
+    let place = TestDir::new();
+    let ended = place.run_with_stdin(&["check", "-"], b"SELECT anything FROM anywhere");
     assert_eq!((ended.code, ended.stdout.as_str()), (0, ""));
     assert_eq!(
         ended.stderr,
         "note: neither --db nor --schema was given, so names of tables and columns are not checked\napproved\n"
     );
-    assert_eq!(place.run_with(&["check", "-q"], b"SELECT FROM WHERE").code, 1);
+    assert_eq!(place.run_with_stdin(&["check", "-q"], b"SELECT FROM WHERE").code, 1);
 }
 
 #[test]
-fn f01_names_are_looked_up_in_a_database_or_in_a_schema_file() {
-    let place = Place::with_demo();
+fn resolves_names_from_a_database_or_schema_file() {
+    let place = TestDir::with_demo();
     let json = place.run(&["schema", "--db", "shop.db", "--format", "json"]).stdout;
-    place.file("shop.json", json);
-    place.file("shop.sql", place.run(&["schema", "--db", "shop.db", "--format", "ddl"]).stdout);
+    place.write_file("shop.json", json);
+    place.write_file("shop.sql", place.run(&["schema", "--db", "shop.db", "--format", "ddl"]).stdout);
     for against in
         [["--db", "shop.db"], ["--db", "sqlite:shop.db"], ["--schema", "shop.json"], ["--schema", "shop.sql"]]
     {
@@ -156,8 +156,8 @@ fn f01_names_are_looked_up_in_a_database_or_in_a_schema_file() {
 }
 
 #[test]
-fn the_dialect_is_that_of_the_option_else_of_the_database() {
-    let place = Place::with_demo();
+fn option_overrides_the_dialect_of_the_database() {
+    let place = TestDir::with_demo();
     // PostgreSQL alone knows `::`.
     let sql = "SELECT name::text FROM products";
     let check = |more: &[&str]| place.run(&[&["check", "--db", "shop.db", "--sql", sql], more].concat()).code;
@@ -165,9 +165,9 @@ fn the_dialect_is_that_of_the_option_else_of_the_database() {
 }
 
 #[test]
-fn l01_json_has_places_and_suggestions() {
-    let place = Place::with_schema();
-    place.file("q.sql", BROKEN);
+fn json_has_positions_and_suggestions() {
+    let place = TestDir::with_schema();
+    place.write_file("q.sql", BROKEN);
     let ended = place.run(&["check", "q.sql", "--schema", "schema.sql", "--format", "json"]);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((ended.code, &report["verdict"], &report["clean"]), (1, &"approved".into(), &false.into()));
@@ -184,9 +184,9 @@ fn l01_json_has_places_and_suggestions() {
 }
 
 #[test]
-fn l01_sarif_has_what_the_standard_requires() {
-    let place = Place::with_schema();
-    place.file("my query.sql", format!("```sql\n{BROKEN}\n```"));
+fn sarif_has_the_required_fields() {
+    let place = TestDir::with_schema();
+    place.write_file("my query.sql", format!("```sql\n{BROKEN}\n```"));
     let ended = place.run(&["check", "my query.sql", "--schema", "schema.sql", "--format", "sarif"]);
     let log: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((ended.code, &log["version"]), (1, &"2.1.0".into()));
@@ -221,8 +221,8 @@ fn l01_sarif_has_what_the_standard_requires() {
 }
 
 #[test]
-fn colour_comes_only_when_it_is_asked_for() {
-    let place = Place::new();
+fn colors_output_only_on_request() {
+    let place = TestDir::new();
     let check = |more: &[&str]| place.run(&[&["check", "--sql", "DROP TABLE t"], more].concat()).stdout;
     let plain = check(&[]);
     assert!(!plain.contains('\u{1b}'));
@@ -240,8 +240,8 @@ fn colour_comes_only_when_it_is_asked_for() {
 }
 
 #[test]
-fn f01_only_the_values_that_the_configuration_allows_are_read() {
-    let place = Place::with_demo();
+fn reads_only_values_that_the_configuration_allows() {
+    let place = TestDir::with_demo();
     let wrong = "SELECT name FROM products WHERE category = 'electronics'";
     let line = format!("{}\n", serde_json::json!({ "sql": wrong, "db": "shop.db" }));
     for (settings, told) in [
@@ -251,26 +251,26 @@ fn f01_only_the_values_that_the_configuration_allows_are_read() {
         ("values: {exclude: [category]}\n", false),
         ("values: {exclude: [products.*]}\n", false),
     ] {
-        place.file("querymend.yaml", settings);
+        place.write_file("querymend.yaml", settings);
         let checked = place.run(&["check", "--db", "shop.db", "--sql", wrong]);
         assert_eq!(checked.code, 0, "{settings}: {}", checked.stderr);
         assert_eq!(checked.stdout.contains("did you mean 'Electronics'?"), told, "{settings}: {}", checked.stdout);
         let mended = place.run(&["fix", "--db", "shop.db", "--sql", wrong]);
         assert_eq!(mended.stdout.contains("'Electronics'"), told, "{settings}: {}", mended.stdout);
         assert_eq!(mended.stderr.contains("Electronics"), told, "{settings}: {}", mended.stderr);
-        let checked = place.run_with(&["check", "--batch", "-"], line.as_bytes());
+        let checked = place.run_with_stdin(&["check", "--batch", "-"], line.as_bytes());
         assert_eq!(checked.stdout.contains("Electronics"), told, "{settings}: {}", checked.stdout);
-        let mended = place.run_with(&["fix", "--batch", "-"], line.as_bytes());
+        let mended = place.run_with_stdin(&["fix", "--batch", "-"], line.as_bytes());
         assert_eq!(mended.stdout.contains("Electronics"), told, "{settings}: {}", mended.stdout);
     }
 }
 
 #[test]
-fn f02_the_database_may_stand_in_the_environment_or_in_the_configuration() {
-    let place = Place::with_demo();
+fn finds_the_database_in_environment_or_configuration() {
+    let place = TestDir::with_demo();
     let wrong = "SELECT unit_price FROM order_items";
     let right = "SELECT count(*) AS n FROM customers";
-    let known = |run: &dyn Fn(&[&str]) -> Ended, why: &str| {
+    let known = |run: &dyn Fn(&[&str]) -> CommandOutput, why: &str| {
         let ended = run(&["check", "--sql", wrong]);
         assert!(ended.code == 1 && ended.stdout.contains("unknown-column"), "{why}: {}{}", ended.stdout, ended.stderr);
         assert!(run(&["fix", "--sql", wrong]).stdout.contains("unitPrice"), "{why}");
@@ -278,24 +278,24 @@ fn f02_the_database_may_stand_in_the_environment_or_in_the_configuration() {
         let ended = run(&["run", "--format", "csv", "--sql", right]);
         assert_eq!((ended.code, ended.stdout.as_str()), (0, "n\n60\n"), "{why}: {}", ended.stderr);
     };
-    known(&|arguments| place.run_on("shop.db", arguments), "in the environment");
-    place.file("querymend.yaml", "database: shop.db\n");
+    known(&|arguments| place.run_with_database("shop.db", arguments), "in the environment");
+    place.write_file("querymend.yaml", "database: shop.db\n");
     known(&|arguments| place.run(arguments), "in the configuration");
     // An option comes before the environment, and that before the configuration.
-    place.file("querymend.yaml", "database: nowhere.db\n");
-    known(&|arguments| place.run_on("shop.db", arguments), "in the environment before the configuration");
-    known(&|arguments| place.run_on("gone.db", &[arguments, &["--db", "shop.db"]].concat()), "by an option");
+    place.write_file("querymend.yaml", "database: nowhere.db\n");
+    known(&|arguments| place.run_with_database("shop.db", arguments), "in the environment before the configuration");
+    known(&|arguments| place.run_with_database("gone.db", &[arguments, &["--db", "shop.db"]].concat()), "by an option");
     assert!(place.run(&["check", "--sql", right]).stderr.contains("there is no file `nowhere.db`"));
 }
 
 #[test]
-fn f02_a_schema_file_and_the_lines_of_a_batch_need_no_database() {
-    let place = Place::with_schema();
+fn schema_files_and_batches_need_no_database() {
+    let place = TestDir::with_schema();
     assert_eq!(place.run(&["demo", "shop.db"]).code, 0);
-    let check = |more: &[&str]| place.run_on("gone.db", &[&["check"], more].concat());
+    let check = |more: &[&str]| place.run_with_database("gone.db", &[&["check"], more].concat());
     let ended = check(&["--schema", "schema.sql", "--sql", "SELECT name FROM products"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (0, "approved\n"));
-    place.file(
+    place.write_file(
         "lines.jsonl",
         "{\"sql\": \"SELECT name FROM products\", \"db\": \"shop.db\"}\n{\"sql\": \"SELECT 1\"}\n",
     );
@@ -304,8 +304,8 @@ fn f02_a_schema_file_and_the_lines_of_a_batch_need_no_database() {
 }
 
 #[test]
-fn f02_a_server_is_named_by_its_parts_for_every_command() {
-    let place = Place::new();
+fn accepts_server_parts_in_every_command() {
+    let place = TestDir::new();
     // A port on which nobody listens.
     let server = ["--db-host", "127.0.0.1", "--db-port", "1", "--db-user", "me"];
     for command in
@@ -324,23 +324,23 @@ fn f02_a_server_is_named_by_its_parts_for_every_command() {
         assert!(help.contains("[env: QUERYMEND_DB]"), "{help}");
     }
     let ended = place.run(&["run", "--sql", "SELECT 1"]);
-    assert!(ended.code == 2 && ended.stderr.contains("no database is named"), "{}", ended.stderr);
+    assert!(ended.code == 2 && ended.stderr.contains("no database is configured"), "{}", ended.stderr);
     assert!(ended.stderr.contains("hint: name one with --db, in the variable QUERYMEND_DB"), "{}", ended.stderr);
 }
 
 #[test]
-fn l01_what_fix_would_mend_is_said_to_be_mendable_and_nothing_else() {
-    let place = Place::with_schema();
+fn suggests_fix_only_for_fixable_findings() {
+    let place = TestDir::with_schema();
     let hint = |sql: &str, more: &[&str]| {
         let ended = place.run(&[&["check", "--sql", sql], more].concat());
         ended.stderr.lines().last().unwrap().to_string()
     };
     let schema = ["--schema", "schema.sql"];
-    let mend = "says more; `querymend fix` may mend it";
+    let mend = "explains it; it can be fixed with `querymend fix`";
     assert_eq!(hint("SELECT nme FROM products", &schema), format!("hint: `querymend explain unknown-column` {mend}"));
     for sql in ["DELETE FROM products", "SELECT zzz_qqq FROM products", "DELETE FROM prodcts"] {
-        assert!(hint(sql, &schema).ends_with(" says more"), "{sql}");
+        assert!(hint(sql, &schema).ends_with(" explains it"), "{sql}");
     }
     // Without tables `fix` mends nothing.
-    assert!(hint("SELECT name, FROM products", &[]).ends_with(" says more"));
+    assert!(hint("SELECT name, FROM products", &[]).ends_with(" explains it"));
 }

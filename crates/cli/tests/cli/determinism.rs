@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::server::Server;
-use crate::{Ended, Place};
+use crate::server::ScriptedModelServer;
+use crate::{CommandOutput, TestDir};
 
 /// Threads that keep every processor busy until they are dropped.
 struct BusyThreads {
@@ -38,8 +38,8 @@ impl Drop for BusyThreads {
 }
 
 /// The demo shop as `shop.db`, and a database with more values than are read in a moment as `large.db`.
-fn place() -> Place {
-    let place = Place::with_demo();
+fn prepare_dir() -> TestDir {
+    let place = TestDir::with_demo();
     let sql = "CREATE TABLE events (id INTEGER PRIMARY KEY, kind TEXT, place TEXT, title TEXT);
         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
         INSERT INTO events SELECT i, 'Kind ' || (i % 7), 'Place ' || (i % 900), 'Title ' || i FROM n;
@@ -67,31 +67,31 @@ fn batch() -> Vec<u8> {
 }
 
 /// The output but for the names of single calls, which are new each time by design.
-fn without_trace_ids(ended: &Ended) -> Vec<Value> {
-    let mut answers = ended.answers();
+fn without_trace_ids(ended: &CommandOutput) -> Vec<Value> {
+    let mut answers = ended.json_lines();
     for answer in &mut answers {
         answer.as_object_mut().unwrap().remove("trace_id");
     }
     answers
 }
 
-fn kept(place: &Place) -> Vec<PathBuf> {
+fn cached_indexes(place: &TestDir) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(place.path("cache").join("values")).into_iter().flatten();
     entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "values")).collect()
 }
 
-fn forget(place: &Place) {
+fn clear_index_cache(place: &TestDir) {
     std::fs::remove_dir_all(place.path("cache").join("values")).ok();
 }
 
 /// Runs a command with no index kept, with the index kept, and both again on a busy machine.
-fn four_runs<T>(place: &Place, run: impl Fn() -> T) -> Vec<T> {
+fn four_runs<T>(place: &TestDir, run: impl Fn() -> T) -> Vec<T> {
     let mut outcomes = Vec::new();
     for is_busy in [false, true] {
         let _busy = is_busy.then(BusyThreads::start);
-        forget(place);
+        clear_index_cache(place);
         outcomes.push(run());
-        assert!(!kept(place).is_empty(), "an index was kept");
+        assert!(!cached_indexes(place).is_empty(), "an index was kept");
         outcomes.push(run());
     }
     outcomes
@@ -104,17 +104,17 @@ fn assert_all_equal<T: PartialEq + std::fmt::Debug>(outcomes: &[T]) {
 }
 
 #[test]
-fn check_is_the_same_under_load_and_with_a_kept_index() {
-    let (place, lines) = (place(), batch());
-    let outcomes = four_runs(&place, || place.run_with(&["check", "--batch", "-"], &lines).stdout);
+fn check_is_deterministic_under_load_and_with_a_cache() {
+    let (place, lines) = (prepare_dir(), batch());
+    let outcomes = four_runs(&place, || place.run_with_stdin(&["check", "--batch", "-"], &lines).stdout);
     assert_all_equal(&outcomes);
     assert!(outcomes[0].contains("Kind 3") && outcomes[0].contains("never holds 'Title 99999'"), "{}", outcomes[0]);
 }
 
 #[test]
-fn fix_is_the_same_under_load_and_with_a_kept_index() {
-    let (place, lines) = (place(), batch());
-    let outcomes = four_runs(&place, || without_trace_ids(&place.run_with(&["fix", "--batch", "-"], &lines)));
+fn fix_is_deterministic_under_load_and_with_a_cache() {
+    let (place, lines) = (prepare_dir(), batch());
+    let outcomes = four_runs(&place, || without_trace_ids(&place.run_with_stdin(&["fix", "--batch", "-"], &lines)));
     assert_all_equal(&outcomes);
     for (id, sql) in [
         (0, "SELECT name FROM products WHERE category = 'Electronics'"),
@@ -126,11 +126,11 @@ fn fix_is_the_same_under_load_and_with_a_kept_index() {
 }
 
 #[test]
-fn ask_is_the_same_under_load_and_with_a_kept_index() {
-    let place = place();
+fn ask_is_deterministic_under_load_and_with_a_cache() {
+    let place = prepare_dir();
     let ask = |db: &str, draft: &str| {
         // A model that always says the same, as a recording does.
-        let server = Server::saying(&[draft]);
+        let server = ScriptedModelServer::with_replies(&[draft]);
         let arguments = ["ask", "--db", db, "--model", &server.model, "--no-memory", "--format", "csv"];
         let ended = place.run(&[&arguments[..], &["Which of them are there?"]].concat());
         (ended.code, ended.stdout, ended.stderr)
@@ -147,29 +147,29 @@ fn ask_is_the_same_under_load_and_with_a_kept_index() {
 }
 
 #[test]
-fn a_killed_command_leaves_no_part_of_an_index() {
-    let (place, lines) = (place(), batch());
-    let expected = place.run_with(&["check", "--batch", "-"], &lines).stdout;
+fn killed_command_leaves_no_partial_index() {
+    let (place, lines) = (prepare_dir(), batch());
+    let expected = place.run_with_stdin(&["check", "--batch", "-"], &lines).stdout;
     let arguments = ["check", "--db", "large.db", "--sql", "SELECT id FROM events WHERE kind = 'kind 3'"];
     for round in 0..12 {
-        forget(&place);
+        clear_index_cache(&place);
         let mut child = place.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Wherever it is by then, what it has left is whole or not there.
         thread::sleep(Duration::from_millis(20 * round));
         child.kill().unwrap();
         child.wait().unwrap();
-        for file in kept(&place) {
+        for file in cached_indexes(&place) {
             let text = std::fs::read_to_string(&file).unwrap();
             let parts: Vec<Result<Value, _>> = text.splitn(2, '\n').map(serde_json::from_str).collect();
             assert!(parts.len() == 2 && parts.iter().all(Result::is_ok), "{}", file.display());
         }
     }
-    assert_eq!(place.run_with(&["check", "--batch", "-"], &lines).stdout, expected);
+    assert_eq!(place.run_with_stdin(&["check", "--batch", "-"], &lines).stdout, expected);
 }
 
 #[test]
-fn a_changed_database_is_noticed() {
-    let place = place();
+fn detects_a_changed_database() {
+    let place = prepare_dir();
     let sql = "SELECT name FROM products WHERE category = 'Antiques'";
     let check = || place.run(&["check", "--db", "shop.db", "--sql", sql]);
     assert!(check().stdout.contains("never holds 'Antiques'"));
@@ -180,9 +180,9 @@ fn a_changed_database_is_noticed() {
 
 #[test]
 fn columns_that_are_not_indexed_are_reported() {
-    let place = place();
+    let place = prepare_dir();
     let sql = "SELECT id FROM visits WHERE first_city = 'City 1'";
-    place.file("querymend.yaml", "values: {total_rows: 5000}\n");
+    place.write_file("querymend.yaml", "values: {total_rows: 5000}\n");
     let line = format!("{}\n", json!({"sql": sql, "db": "large.db"}));
     let note =
         "note: values are not compared with visits.first_city: the limit `values.total_rows` is reached, and 1 more";
@@ -194,7 +194,7 @@ fn columns_that_are_not_indexed_are_reported() {
         let report = place.run(&[command, "--db", "large.db", "--sql", sql, "--format", "json"]).json();
         let expected = json!({"table": "visits", "column": "first_city", "reason": "row_limit"});
         assert_eq!(report["not_indexed"][0], expected, "{command}");
-        let answer = &place.run_with(&[command, "--batch", "-"], line.as_bytes()).answers()[0];
+        let answer = &place.run_with_stdin(&[command, "--batch", "-"], line.as_bytes()).json_lines()[0];
         assert_eq!(answer["not_indexed"][0], expected, "{command}");
         // Nothing is said about tables that the query does not use.
         let other = place.run(&[command, "--db", "large.db", "--sql", "SELECT id FROM events", "--format", "json"]);
@@ -207,24 +207,24 @@ fn columns_that_are_not_indexed_are_reported() {
     {
         assert!(doctor.stdout.contains(words), "{words}: {}", doctor.stdout);
     }
-    place.file("querymend.yaml", "");
+    place.write_file("querymend.yaml", "");
     assert!(place.run(&["doctor", "--db", "large.db"]).stdout.contains("ok       values"));
 }
 
 #[test]
-fn nothing_is_kept_where_that_is_not_wanted() {
-    let place = place();
+fn caches_nothing_where_disabled() {
+    let place = prepare_dir();
     let arguments = ["check", "--db", "shop.db", "--sql", "SELECT name FROM products WHERE category = 'Toys'"];
     for (settings, more) in
         [("values: {cache: false}\n", None), ("values: {enabled: false}\n", None), ("", Some("--no-values"))]
     {
-        place.file("querymend.yaml", settings);
+        place.write_file("querymend.yaml", settings);
         let arguments: Vec<&str> = arguments.into_iter().chain(more).collect();
         assert_eq!(place.run(&arguments).code, 0);
-        assert!(kept(&place).is_empty(), "{settings} {more:?}");
+        assert!(cached_indexes(&place).is_empty(), "{settings} {more:?}");
     }
     // Elsewhere, where the configuration says so.
-    place.file("querymend.yaml", "values: {cache_folder: elsewhere}\n");
+    place.write_file("querymend.yaml", "values: {cache_folder: elsewhere}\n");
     assert_eq!(place.run(&arguments).code, 0);
-    assert!(kept(&place).is_empty() && place.path("elsewhere").read_dir().unwrap().count() == 1);
+    assert!(cached_indexes(&place).is_empty() && place.path("elsewhere").read_dir().unwrap().count() == 1);
 }

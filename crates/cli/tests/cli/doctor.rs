@@ -1,14 +1,14 @@
 //! `querymend doctor`, and databases that are no SQLite file.
 
-use super::Place;
-use super::server::Server;
+use super::TestDir;
+use super::server::ScriptedModelServer;
 
 #[test]
-fn f03_a_database_is_looked_over() {
-    let place = Place::with_demo();
+fn checks_a_database() {
+    let place = TestDir::with_demo();
     let ended = place.run(&["doctor", "--db", "shop.db"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    for line in ["ok       connection", "ok       read-only lock", "ok       rights", "ok       tables"] {
+    for line in ["ok       connection", "ok       read-only", "ok       rights", "ok       tables"] {
         assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
     }
     let ended = place.run(&["doctor", "--db", "shop.db", "--format", "json"]);
@@ -21,9 +21,9 @@ fn f03_a_database_is_looked_over() {
 }
 
 #[test]
-fn f03_what_does_not_work_is_said_and_what_can_be_done() {
-    let place = Place::new();
-    place.file(
+fn reports_failures_with_hints() {
+    let place = TestDir::new();
+    place.write_file(
         "text.db",
         "this is no database, and long enough to be taken for one by whoever only looks at its size".repeat(9),
     );
@@ -31,7 +31,7 @@ fn f03_what_does_not_work_is_said_and_what_can_be_done() {
     assert_eq!(ended.code, 1, "{}", ended.stderr);
     assert!(ended.stdout.contains("error    connection") && ended.stdout.contains("hint:"), "{}", ended.stdout);
     for (arguments, said) in [
-        (vec!["doctor"], "no database is named"),
+        (vec!["doctor"], "no database is configured"),
         (vec!["doctor", "--db-host", "here", "--dialect", "sqlite"], "SQLite has no server"),
     ] {
         let ended = place.run(&arguments);
@@ -41,13 +41,13 @@ fn f03_what_does_not_work_is_said_and_what_can_be_done() {
 }
 
 #[test]
-fn f03_a_database_that_is_not_there_is_reported_like_one_that_cannot_be_reached() {
-    let place = Place::with_demo();
+fn reports_missing_and_unreachable_databases_alike() {
+    let place = TestDir::with_demo();
     for (more, said) in [
         (&["nowhere.db"][..], "there is no file `nowhere.db`"),
         (&["postgres://me@127.0.0.1:1/shop"], "127.0.0.1:1"),
         (&["oracle://scott:tiger@host/db"], "there is no engine for `oracle://` addresses"),
-        (&["shop.db", "--dialect", "mysql"], "speaks sqlite, not mysql"),
+        (&["shop.db", "--dialect", "mysql"], "is sqlite, not mysql"),
     ] {
         let arguments = [&["doctor", "--db"], more].concat();
         let ended = place.run(&arguments);
@@ -68,11 +68,11 @@ fn f03_a_database_that_is_not_there_is_reported_like_one_that_cannot_be_reached(
 }
 
 #[test]
-fn f03_a_folder_of_files_is_asked_checked_and_mended_like_a_database() {
-    let place = Place::new();
+fn treats_a_folder_of_files_as_a_database() {
+    let place = TestDir::new();
     std::fs::create_dir(place.path("sales")).unwrap();
-    place.file("sales/customers.csv", "customer_id,city\n1,Bonn\n2,Köln\n3,Bonn\n");
-    place.file(
+    place.write_file("sales/customers.csv", "customer_id,city\n1,Bonn\n2,Köln\n3,Bonn\n");
+    place.write_file(
         "sales/orders.jsonl",
         "{\"id\": 1, \"customer_id\": 2, \"total\": 5.5}\n{\"id\": 2, \"customer_id\": 1, \"total\": 1}\n",
     );
@@ -84,7 +84,8 @@ fn f03_a_folder_of_files_is_asked_checked_and_mended_like_a_database() {
     // The column is in a table that is not joined, and the key that was found in the file leads to it.
     let ended = place.run(&["fix", "--db", "sales", "--sql", "SELECT city FROM orders WHERE total > 2"]);
     assert!(ended.stdout.contains("customers"), "{} {}", ended.stdout, ended.stderr);
-    let server = Server::saying(&["SELECT city FROM customers GROUP BY city ORDER BY count(*) DESC LIMIT 1"]);
+    let server =
+        ScriptedModelServer::with_replies(&["SELECT city FROM customers GROUP BY city ORDER BY count(*) DESC LIMIT 1"]);
     let asked = ["ask", "--db", "sales", "--format", "csv", "--model", &server.model, "Where do most customers live?"];
     let ended = place.run(&asked);
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "city\nBonn\n"), "{}", ended.stderr);

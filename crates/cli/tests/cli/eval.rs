@@ -1,12 +1,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::Place;
-use crate::server::Server;
+use crate::TestDir;
+use crate::server::ScriptedModelServer;
 
 /// A model that trips over what the set expects models to trip over: some queries are right, some name a wrong column.
-fn tripping() -> Server {
-    Server::answering(Arc::new(|_, body| {
+fn error_prone_server() -> ScriptedModelServer {
+    ScriptedModelServer::with_handler(Arc::new(|_, body| {
         let words = body["messages"][1]["content"].as_str().unwrap();
         let asked = words.rsplit("Question:").next().unwrap();
         Some(
@@ -30,9 +30,9 @@ fn dataset() -> String {
 }
 
 #[test]
-fn q12_q13_the_loop_turned_off_is_held_against_the_loop_turned_on() {
-    let place = Place::new();
-    let server = tripping();
+fn compares_loop_off_with_loop_on() {
+    let place = TestDir::new();
+    let server = error_prone_server();
     let set = dataset();
     let compare = || place.run(&["eval", "compare", &set, "--model", &server.model, "--out", "results", "--jobs", "3"]);
     let ended = compare();
@@ -52,16 +52,16 @@ fn q12_q13_the_loop_turned_off_is_held_against_the_loop_turned_on() {
         assert!(std::fs::read(place.path("results").join(file)).unwrap().len() > 100, "{file}");
     }
     // What is answered is not asked again, and stored results compare to the same table.
-    let asked = server.heard().len();
-    assert_eq!((compare().stdout, server.heard().len()), (ended.stdout.clone(), asked));
+    let asked = server.requests().len();
+    assert_eq!((compare().stdout, server.requests().len()), (ended.stdout.clone(), asked));
     let stored = place.run(&["eval", "compare", "results/off.jsonl", "results/on.jsonl"]);
     assert_eq!((stored.code, stored.stdout.as_str()), (0, ended.stdout.as_str()), "{}", stored.stderr);
 }
 
 #[test]
-fn q12_a_run_is_reported_shown_again_and_held_against_a_baseline() {
-    let place = Place::new();
-    let server = tripping();
+fn reports_a_run_and_compares_it_with_a_baseline() {
+    let place = TestDir::new();
+    let server = error_prone_server();
     let set = dataset();
     let run =
         |more: &[&str]| place.run(&[&["eval", "run", &set, "--model", &server.model, "--no-fallback"], more].concat());
@@ -87,8 +87,8 @@ fn q12_a_run_is_reported_shown_again_and_held_against_a_baseline() {
 }
 
 #[test]
-fn what_is_in_the_way_of_an_evaluation_is_said() {
-    let place = Place::new();
+fn reports_obstacles_to_an_evaluation() {
+    let place = TestDir::new();
     let set = dataset();
     let failed = |arguments: &[&str], words: &str| {
         let ended = place.run(arguments);
@@ -105,5 +105,5 @@ fn what_is_in_the_way_of_an_evaluation_is_said() {
     failed(&["eval", "run", "nowhere.yaml", "--model", "ollama:x"], "`nowhere.yaml` cannot be read");
     failed(&["eval", "show", "nowhere.jsonl"], "`nowhere.jsonl` cannot be read");
     let gone = "http://127.0.0.1:1/v1#gone";
-    failed(&["eval", "run", &set, "--limit", "1", "--model", gone], "1 question could not be put");
+    failed(&["eval", "run", &set, "--limit", "1", "--model", gone], "1 question could not be asked");
 }

@@ -1,14 +1,14 @@
 use std::collections::HashSet;
 
-use querymend_testing::is_full;
+use querymend_testing::is_full_suite;
 use serde_json::{Value, json};
 
-use crate::{Ended, Place};
+use crate::{CommandOutput, TestDir};
 
 const FENCED: &str = "```sql\nSELECT name FROM products\n```";
-const MENDED: &str = "SELECT name FROM products";
+const FIXED: &str = "SELECT name FROM products";
 
-fn fix(place: &Place, sql: &str, more: &[&str]) -> Ended {
+fn fix(place: &TestDir, sql: &str, more: &[&str]) -> CommandOutput {
     place.run(&[&["fix", "--db", "shop.db", "--sql", sql], more].concat())
 }
 
@@ -31,8 +31,8 @@ fn lines(lines: &[Value]) -> Vec<u8> {
 }
 
 #[test]
-fn a01_the_contract_has_its_fields_and_no_others() {
-    let place = Place::with_demo();
+fn contract_has_exactly_its_fields() {
+    let place = TestDir::with_demo();
     let ended = fix(&place, FENCED, &["--format", "json", "--session", "s-1", "--user", "ada"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
     let report = ended.json();
@@ -54,7 +54,7 @@ fn a01_the_contract_has_its_fields_and_no_others() {
             "doubts"
         ]
     );
-    assert_eq!((&report["corrected_sql"], &report["success"]), (&json!(MENDED), &json!(true)));
+    assert_eq!((&report["corrected_sql"], &report["success"]), (&json!(FIXED), &json!(true)));
     assert_eq!((&report["status"], &report["findings"]), (&json!("mended"), &json!([])));
     assert_eq!((&report["session_id"], &report["user_id"]), (&json!("s-1"), &json!("ada")));
     let applied = &report["fixes"][0];
@@ -64,17 +64,17 @@ fn a01_the_contract_has_its_fields_and_no_others() {
 }
 
 #[test]
-fn a01_every_call_has_a_trace_of_its_own() {
-    let place = Place::with_demo();
+fn every_call_has_its_own_trace_id() {
+    let place = TestDir::with_demo();
     // More than the 64 lines that one thread takes at a time.
-    let each = if is_full() { 300 } else { 100 };
-    let input = lines(&vec![json!({ "sql": MENDED, "db": "shop.db" }); each]);
+    let each = if is_full_suite() { 300 } else { 100 };
+    let input = lines(&vec![json!({ "sql": FIXED, "db": "shop.db" }); each]);
     let mut ids: HashSet<String> = HashSet::new();
     for _ in 0..2 {
-        let ended = place.run_with(&["fix", "--batch", "-", "--jobs", "3"], &input);
-        ids.extend(ended.answers().iter().map(|answer| answer["trace_id"].as_str().unwrap().to_string()));
+        let ended = place.run_with_stdin(&["fix", "--batch", "-", "--jobs", "3"], &input);
+        ids.extend(ended.json_lines().iter().map(|answer| answer["trace_id"].as_str().unwrap().to_string()));
     }
-    ids.insert(fix(&place, MENDED, &["--format", "json"]).json()["trace_id"].as_str().unwrap().to_string());
+    ids.insert(fix(&place, FIXED, &["--format", "json"]).json()["trace_id"].as_str().unwrap().to_string());
     assert_eq!(ids.len(), 2 * each + 1);
     for id in ids {
         let parts: Vec<usize> = id.split('-').map(str::len).collect();
@@ -83,23 +83,23 @@ fn a01_every_call_has_a_trace_of_its_own() {
 }
 
 #[test]
-fn a01_text_puts_the_sql_on_stdout_and_the_reasons_on_stderr() {
-    let place = Place::with_demo();
+fn text_writes_sql_to_stdout_and_reasons_to_stderr() {
+    let place = TestDir::with_demo();
     let ended = fix(&place, "SELECT id, price FROM products", &[]);
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "SELECT product_id, price FROM products\n"));
     let said: Vec<&str> = ended.stderr.lines().collect();
-    assert_eq!(said[0], "mended, with 1 fix; names resolved, meaning likely");
+    assert_eq!(said[0], "repaired, with 1 fix; names resolved, meaning likely");
     assert!(said[1].starts_with("  unknown-column (") && said[1].contains("): `product_id` is "), "{}", ended.stderr);
     assert_eq!(said[2..], ["changed:", "  'id' → 'product_id'"]);
     assert_eq!(fix(&place, "SELECT id, price FROM products", &["-q"]).stderr, "");
     // From a file or a pipe it is the same.
-    let ended = place.run_with(&["fix", "--db", "shop.db", "-"], FENCED.as_bytes());
-    assert_eq!((ended.code, ended.stdout), (0, format!("{MENDED}\n")));
+    let ended = place.run_with_stdin(&["fix", "--db", "shop.db", "-"], FENCED.as_bytes());
+    assert_eq!((ended.code, ended.stdout), (0, format!("{FIXED}\n")));
 }
 
 #[test]
-fn a02_the_third_retry_is_the_last() {
-    let place = Place::with_demo();
+fn third_retry_is_the_last() {
+    let place = TestDir::with_demo();
     let more = ["--error", "no such column: zzz", "--format", "json", "--session", "s-1", "--retry-count"];
     for (count, success) in [("0", true), ("2", true), ("3", false), ("4", false)] {
         let ended = fix(&place, FENCED, &[&more[..], &[count]].concat());
@@ -107,7 +107,7 @@ fn a02_the_third_retry_is_the_last() {
         assert_eq!((&report["success"], ended.code == 0), (&json!(success), success), "{count}");
         assert_eq!(report["session_id"], "s-1");
         if !success {
-            let why = format!("given up after {count} tries; the last error was: no such column: zzz");
+            let why = format!("given up after {count} retries; the last error was: no such column: zzz");
             assert_eq!((&report["correction_applied"], &report["corrected_sql"]), (&json!(why), &json!("")));
             assert_eq!((&report["status"], &report["confidence"]), (&json!("gave_up"), &json!("low")));
             assert_eq!(ended.code, 1);
@@ -115,17 +115,17 @@ fn a02_the_third_retry_is_the_last() {
     }
     let ended = fix(&place, FENCED, &["--retry-count", "3"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
-    assert!(ended.stderr.starts_with("error: given up after 3 tries\nhint: "), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("error: given up after 3 retries\nhint: "), "{}", ended.stderr);
 }
 
 #[test]
-fn a02_the_same_error_twice_is_given_up() {
-    let place = Place::with_demo();
+fn same_error_twice_is_given_up() {
+    let place = TestDir::with_demo();
     let ask = |error: &str, last: &str| fix(&place, FENCED, &["--error", error, "--last-error", last]);
     let ended = ask("no such column: zzz\n", "  no such column: zzz");
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
     assert!(
-        ended.stderr.starts_with("error: given up because the same error came twice: no such column: zzz\n"),
+        ended.stderr.starts_with("error: given up because the same error occurred twice: no such column: zzz\n"),
         "{}",
         ended.stderr
     );
@@ -135,10 +135,10 @@ fn a02_the_same_error_twice_is_given_up() {
 }
 
 #[test]
-fn a02_an_error_that_nobody_can_explain_is_not_called_mended() {
-    let place = Place::with_schema();
+fn unexplained_error_is_not_reported_as_repaired() {
+    let place = TestDir::with_schema();
     let said = |more: &[&str]| {
-        place.run(&[&["fix", "--schema", "schema.sql", "--sql", MENDED, "--format", "json"], more].concat())
+        place.run(&[&["fix", "--schema", "schema.sql", "--sql", FIXED, "--format", "json"], more].concat())
     };
     assert_eq!(said(&[]).json()["status"], "untouched");
     // The database refused it, and there is no database here to ask again.
@@ -149,8 +149,8 @@ fn a02_an_error_that_nobody_can_explain_is_not_called_mended() {
 }
 
 #[test]
-fn a03_what_only_writes_is_refused_and_never_handed_out() {
-    let place = Place::with_demo();
+fn rejects_writes_and_returns_no_sql() {
+    let place = TestDir::with_demo();
     for sql in ["DELETE FROM products", "```sql\nDROP TABLE products\n```", "UPDATE prodcts SET price = 0"] {
         let ended = fix(&place, sql, &[]);
         assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
@@ -168,44 +168,44 @@ fn a03_what_only_writes_is_refused_and_never_handed_out() {
 }
 
 #[test]
-fn a03_house_rules_hold_for_what_was_mended() {
-    let place = Place::with_demo();
-    place.file("house.yaml", "deny_tables: [products]\n");
-    for sql in [MENDED, FENCED] {
+fn policy_applies_to_repaired_sql() {
+    let place = TestDir::with_demo();
+    place.write_file("house.yaml", "deny_tables: [products]\n");
+    for sql in [FIXED, FENCED] {
         let ended = fix(&place, sql, &["--policy", "house.yaml", "--format", "json"]);
         assert_eq!((ended.code, &ended.json()["status"]), (1, &json!("refused")));
         let line = lines(&[json!({ "sql": sql, "db": "shop.db" })]);
-        let ended = place.run_with(&["fix", "--batch", "-", "--policy", "house.yaml"], &line);
-        assert_eq!((ended.code, &ended.answers()[0]["status"]), (0, &json!("refused")));
+        let ended = place.run_with_stdin(&["fix", "--batch", "-", "--policy", "house.yaml"], &line);
+        assert_eq!((ended.code, &ended.json_lines()[0]["status"]), (0, &json!("refused")));
     }
 }
 
 #[test]
-fn a04_what_runs_is_given_back_byte_for_byte() {
-    let place = Place::with_demo();
+fn returns_working_sql_byte_for_byte() {
+    let place = TestDir::with_demo();
     for sql in [
-        MENDED,
+        FIXED,
         "select  Name\r\nfrom products -- all of them\r\n\r\n",
         "\n\tSELECT name FROM products ;\n",
         "SELECT 'é → x' FROM products WHERE name = 'ü';",
     ] {
-        place.file("query.sql", sql);
+        place.write_file("query.sql", sql);
         let ended = place.run(&["fix", "--db", "shop.db", "query.sql"]);
         assert_eq!((ended.code, ended.stdout.as_str()), (0, sql), "{}", ended.stderr);
         let report = place.run(&["fix", "--db", "shop.db", "query.sql", "--format", "json"]).json();
         assert_eq!((&report["corrected_sql"], &report["status"]), (&json!(sql), &json!("untouched")));
         assert_eq!((&report["fixes"], &report["confidence"]), (&json!([]), &json!("high")));
         let line = lines(&[json!({ "sql": sql, "db": "shop.db", "question": "what is there?" })]);
-        let answers = place.run_with(&["fix", "--batch", "-"], &line).answers();
+        let answers = place.run_with_stdin(&["fix", "--batch", "-"], &line).json_lines();
         assert_eq!((&answers[0]["sql"], &answers[0]["status"]), (&json!(sql), &json!("untouched")));
     }
 }
 
 #[test]
-fn l05_confidence_follows_the_least_sure_fix() {
-    let place = Place::with_demo();
+fn confidence_follows_the_least_certain_fix() {
+    let place = TestDir::with_demo();
     for (sql, confidence) in [
-        (MENDED, "high"),
+        (FIXED, "high"),
         (FENCED, "medium"),
         // Several tables could be joined for it, so the best of them is likely and no more.
         ("SELECT name FROM products WHERE stars = 5", "low"),
@@ -220,8 +220,8 @@ fn l05_confidence_follows_the_least_sure_fix() {
 }
 
 #[test]
-fn l05_only_proved_fixes_are_applied_where_that_is_asked() {
-    let place = Place::with_demo();
+fn applies_only_safe_fixes_on_request() {
+    let place = TestDir::with_demo();
     let sql = "SELECT name FROM products WHERE stars = 5";
     let ended = fix(&place, sql, &["--apply", "safe", "--format", "json"]);
     let report = ended.json();
@@ -229,14 +229,14 @@ fn l05_only_proved_fixes_are_applied_where_that_is_asked() {
     assert_eq!(fix(&place, sql, &["--apply", "likely"]).code, 0);
     let line = lines(&[json!({ "sql": sql, "db": "shop.db" })]);
     for (apply, status) in [("safe", "gave_up"), ("likely", "mended")] {
-        let answers = place.run_with(&["fix", "--batch", "-", "--apply", apply], &line).answers();
+        let answers = place.run_with_stdin(&["fix", "--batch", "-", "--apply", apply], &line).json_lines();
         assert_eq!(answers[0]["status"], status);
     }
 }
 
 #[test]
-fn the_database_is_the_judge_unless_it_is_not_asked() {
-    let place = Place::with_demo();
+fn database_decides_unless_dry_run_is_off() {
+    let place = TestDir::with_demo();
     // The review does not count arguments; the database does.
     let sql = "SELECT abs(price, 2) FROM products";
     let ended = fix(&place, sql, &["--format", "json"]);
@@ -249,26 +249,26 @@ fn the_database_is_the_judge_unless_it_is_not_asked() {
     let commented = fix(&place, &format!("/* why */ {sql}"), &[]);
     assert!(commented.stderr.contains("\n--> <sql>\n"), "{}", commented.stderr);
     let line = lines(&[json!({ "sql": sql, "db": "shop.db" })]);
-    let answers = place.run_with(&["fix", "--batch", "-"], &line).answers();
+    let answers = place.run_with_stdin(&["fix", "--batch", "-"], &line).json_lines();
     assert_eq!((&answers[0]["status"], &answers[0]["findings"][0]["message"]), (&json!("gave_up"), &json!(message)));
-    let asked = place.run_with(&["fix", "--batch", "-", "--no-dry-run"], &line).answers();
+    let asked = place.run_with_stdin(&["fix", "--batch", "-", "--no-dry-run"], &line).json_lines();
     assert_eq!(asked[0]["status"], "untouched");
     assert_eq!(fix(&place, sql, &["--no-dry-run"]).code, 0);
 }
 
 #[test]
-fn what_cannot_be_done_ends_with_2() {
-    let place = Place::with_demo();
+fn usage_errors_exit_with_2() {
+    let place = TestDir::with_demo();
     for (arguments, message) in [
-        (&["fix", "--sql", MENDED][..], "error: no tables are known"),
-        (&["fix", "--db", "missing.db", "--sql", MENDED], "there is no file `missing.db`"),
-        (&["fix", "--db", "shop.db", "--schema", "x.sql", "--sql", MENDED], "cannot be used with"),
-        (&["fix", "--db", "shop.db", "--apply", "suggested", "--sql", MENDED], "invalid value 'suggested'"),
-        (&["fix", "--db", "shop.db", "--retry-count", "many", "--sql", MENDED], "invalid value 'many'"),
+        (&["fix", "--sql", FIXED][..], "error: no schema is given"),
+        (&["fix", "--db", "missing.db", "--sql", FIXED], "there is no file `missing.db`"),
+        (&["fix", "--db", "shop.db", "--schema", "x.sql", "--sql", FIXED], "cannot be used with"),
+        (&["fix", "--db", "shop.db", "--apply", "suggested", "--sql", FIXED], "invalid value 'suggested'"),
+        (&["fix", "--db", "shop.db", "--retry-count", "many", "--sql", FIXED], "invalid value 'many'"),
         (&["fix", "--db", "shop.db", "missing.sql"], "there is no file `missing.sql`"),
         (&["fix", "--batch", "-", "--error", "x"], "cannot be used with"),
         (&["fix", "--batch", "-", "--format", "json"], "cannot be used with"),
-        (&["fix", "--batch", "-", "--root", "nowhere"], "`nowhere` is no folder"),
+        (&["fix", "--batch", "-", "--root", "nowhere"], "`nowhere` is not a folder"),
         (&["fix", "--jobs", "2", "--db", "shop.db"], "--batch"),
     ] {
         let ended = place.run(arguments);
@@ -278,31 +278,31 @@ fn what_cannot_be_done_ends_with_2() {
 }
 
 #[test]
-fn a_batch_answers_in_the_order_of_the_lines() {
-    let place = Place::new();
+fn batch_answers_in_the_order_of_the_lines() {
+    let place = TestDir::new();
     std::fs::create_dir(place.path("data")).unwrap();
     for db in ["data/a.db", "data/b.db", "data/c.db"] {
         assert_eq!(place.run(&["demo", db]).code, 0);
     }
     let kinds = [
-        (MENDED, "untouched", MENDED),
-        (FENCED, "mended", MENDED),
+        (FIXED, "untouched", FIXED),
+        (FENCED, "mended", FIXED),
         ("DELETE FROM products", "refused", "DELETE FROM products"),
         ("SELECT zzz_qqq FROM products", "gave_up", "SELECT zzz_qqq FROM products"),
     ];
     let dbs = ["a.db", "b.db", "sqlite:c.db"];
     // Every kind with every database, and some lines for each of the threads, which take 64 at a time.
-    let count = if is_full() { 1_200 } else { 240 };
+    let count = if is_full_suite() { 1_200 } else { 240 };
     let input: Vec<Value> = (0..count)
         .map(
             |i| json!({ "id": i, "sql": kinds[i % 4].0, "db": dbs[i % 3], "question": null, "error": "no such table" }),
         )
         .collect();
-    let ended = place.run_with(&["fix", "--batch", "-", "--root", "data", "--jobs", "4"], &lines(&input));
+    let ended = place.run_with_stdin(&["fix", "--batch", "-", "--root", "data", "--jobs", "4"], &lines(&input));
     let each = count / 4;
-    let told = format!("{each} untouched, {each} mended, {each} given up, {each} refused\n");
+    let told = format!("{each} untouched, {each} repaired, {each} given up, {each} refused\n");
     assert_eq!((ended.code, &ended.stderr), (0, &told));
-    let answers = ended.answers();
+    let answers = ended.json_lines();
     assert_eq!(answers.len(), count);
     for (i, answer) in answers.iter().enumerate() {
         let (_, status, sql) = kinds[i % 4];
@@ -314,19 +314,19 @@ fn a_batch_answers_in_the_order_of_the_lines() {
 }
 
 #[test]
-fn a_line_that_cannot_be_looked_at_does_not_stop_the_others() {
-    let place = Place::with_schema();
+fn invalid_lines_do_not_stop_the_batch() {
+    let place = TestDir::with_schema();
     let input = [
         json!({ "id": 1, "sql": FENCED, "schema": "schema.sql" }).to_string(),
         "no json".to_string(),
-        json!({ "id": "two", "sql": MENDED, "db": "missing.db" }).to_string(),
-        json!({ "id": 3, "sql": MENDED, "schema": "schema.sql", "question": 7 }).to_string(),
-        json!({ "id": 4, "sql": MENDED, "schema": "schema.sql", "dialect": "cobol" }).to_string(),
+        json!({ "id": "two", "sql": FIXED, "db": "missing.db" }).to_string(),
+        json!({ "id": 3, "sql": FIXED, "schema": "schema.sql", "question": 7 }).to_string(),
+        json!({ "id": 4, "sql": FIXED, "schema": "schema.sql", "dialect": "cobol" }).to_string(),
         json!({ "id": 5, "sql": "SELECT \"name\" FROM products", "schema": "schema.sql", "dialect": "postgres" })
             .to_string(),
     ];
-    let ended = place.run_with(&["fix", "--batch", "-"], input.join("\n").as_bytes());
-    let answers = ended.answers();
+    let ended = place.run_with_stdin(&["fix", "--batch", "-"], input.join("\n").as_bytes());
+    let answers = ended.json_lines();
     let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
     assert_eq!(json!(ids), json!([1, null, "two", 3, 4, 5]));
     assert_eq!((&answers[0]["status"], &answers[5]["status"]), (&json!("mended"), &json!("untouched")));
@@ -334,16 +334,16 @@ fn a_line_that_cannot_be_looked_at_does_not_stop_the_others() {
         assert_eq!((&answer["status"], &answer["fixes"]), (&json!("refused"), &json!([])));
         assert!(!answer["error"].as_str().unwrap().is_empty() && answer["trace_id"].is_string(), "{answer}");
     }
-    assert_eq!((&answers[1]["sql"], &answers[2]["sql"]), (&json!(""), &json!(MENDED)));
+    assert_eq!((&answers[1]["sql"], &answers[2]["sql"]), (&json!(""), &json!(FIXED)));
     assert_eq!(
         (ended.code, ended.stderr.as_str()),
-        (2, "1 untouched, 1 mended, 0 given up, 0 refused, 4 could not be looked at\n")
+        (2, "1 untouched, 1 repaired, 0 given up, 0 refused, 4 could not be processed\n")
     );
 }
 
 #[test]
-fn l05_the_database_settles_a_tie_by_the_values_it_holds() {
-    let place = Place::new();
+fn stored_values_break_ties() {
+    let place = TestDir::new();
     let shops = "CREATE TABLE shops (shop_id INTEGER PRIMARY KEY, first_city TEXT, other_city TEXT);
         INSERT INTO shops VALUES (1, 'Bonn', 'Kiel'), (2, 'Hamm', 'Ulm');";
     rusqlite::Connection::open(place.path("shops.db")).unwrap().execute_batch(shops).unwrap();
@@ -356,8 +356,8 @@ fn l05_the_database_settles_a_tie_by_the_values_it_holds() {
 }
 
 #[test]
-fn of_two_equal_joins_the_rows_say_which_does_not_multiply() {
-    let place = Place::new();
+fn chooses_the_join_that_does_not_fan_out() {
+    let place = TestDir::new();
     // Two keys lead to the same table, and nothing is declared about either of their columns there.
     let tables = "PRAGMA foreign_keys = OFF;
         CREATE TABLE places (code TEXT, region TEXT, city TEXT);
@@ -377,8 +377,8 @@ fn of_two_equal_joins_the_rows_say_which_does_not_multiply() {
 }
 
 #[test]
-fn a_query_that_runs_by_a_guess_is_given_up_all_the_same() {
-    let place = Place::with_demo();
+fn query_that_runs_by_a_guess_is_given_up() {
+    let place = TestDir::with_demo();
     let sql = "SELECT MAX(SUM(price)) FROM products";
     let ended = fix(&place, sql, &["--format", "json"]);
     let report = ended.json();
@@ -392,8 +392,8 @@ fn a_query_that_runs_by_a_guess_is_given_up_all_the_same() {
 }
 
 #[test]
-fn f01_a_value_that_is_nowhere_is_told_and_another_case_is_put_right() {
-    let place = Place::with_demo();
+fn reports_unknown_values_and_fixes_their_case() {
+    let place = TestDir::with_demo();
     let wrong = "SELECT name FROM products WHERE category = 'electronics'";
     let said = "`products.category` never holds 'electronics' (did you mean 'Electronics'?)";
     let checked = place.run(&["check", "--db", "shop.db", "--sql", wrong]);

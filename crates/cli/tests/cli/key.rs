@@ -1,16 +1,16 @@
 //! `querymend key`.
 
-use super::Place;
+use super::TestDir;
 
 #[test]
-fn a01_keys_are_made_listed_and_revoked() {
-    let place = Place::new();
+fn creates_lists_and_revokes_keys() {
+    let place = TestDir::new();
     let made = place.run(&["key", "new", "reports", "--role", "analyst", "--keys", "keys.jsonl"]);
     assert_eq!(made.code, 0, "{}", made.stderr);
     let key = made.stdout.trim();
     assert!(key.starts_with("qm_") && key.len() == 84 && made.stdout.lines().count() == 1, "{}", made.stdout);
-    let unchecked = "note: no roles are configured here, so nothing is known of the role `analyst`\n";
-    assert_eq!(made.stderr, format!("{unchecked}keep it: it is not shown again\n"));
+    let unchecked = "note: no roles are configured here, so the role `analyst` cannot be checked\n";
+    assert_eq!(made.stderr, format!("{unchecked}store it now; it will not be shown again\n"));
     let text = std::fs::read_to_string(place.path("keys.jsonl")).unwrap();
     assert!(text.contains("$argon2id$") && !text.contains(&key[20..]), "{text}");
     #[cfg(unix)]
@@ -21,7 +21,7 @@ fn a01_keys_are_made_listed_and_revoked() {
     }
     let again = place.run(&["key", "new", "reports", "--keys", "keys.jsonl"]);
     assert_eq!((again.code, again.stdout.as_str()), (2, ""));
-    assert!(again.stderr.contains("there is a key of `reports` already") && again.stderr.contains("hint:"));
+    assert!(again.stderr.contains("`reports` already has a key") && again.stderr.contains("hint:"));
     assert_eq!(place.run(&["key", "new", "reports", "--another", "--keys", "keys.jsonl"]).code, 0);
     let list = place.run(&["key", "list", "--keys", "keys.jsonl", "--format", "json"]).json();
     let list = list.as_array().unwrap();
@@ -39,14 +39,15 @@ fn a01_keys_are_made_listed_and_revoked() {
 }
 
 #[test]
-fn a01_the_configuration_says_where_keys_are_and_which_roles_there_are() {
-    let place = Place::new();
+fn configuration_defines_key_file_and_roles() {
+    let place = TestDir::new();
     let nowhere = place.run(&["key", "list"]);
     assert_eq!(nowhere.code, 2);
     assert!(nowhere.stderr.contains("--keys"), "{}", nowhere.stderr);
-    place.file("querymend.yaml", "server:\n  sign_in: {keys_file: keys.jsonl}\n  roles: {analyst: {max_rows: 10}}\n");
+    place
+        .write_file("querymend.yaml", "server:\n  auth: {keys_file: keys.jsonl}\n  roles: {analyst: {max_rows: 10}}\n");
     let made = place.run(&["key", "new", "ann", "--role", "analyst"]);
-    assert_eq!((made.code, made.stderr.as_str()), (0, "keep it: it is not shown again\n"));
+    assert_eq!((made.code, made.stderr.as_str()), (0, "store it now; it will not be shown again\n"));
     let wrong = place.run(&["key", "new", "bob", "--role", "root"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("there is no role `root`") && wrong.stderr.contains("analyst"), "{}", wrong.stderr);
@@ -57,15 +58,15 @@ fn a01_the_configuration_says_where_keys_are_and_which_roles_there_are() {
 }
 
 #[test]
-fn a01_a_list_with_a_line_that_cannot_be_read_ends_with_1() {
-    let place = Place::new();
+fn list_with_an_invalid_line_exits_with_1() {
+    let place = TestDir::new();
     let list = || place.run(&["key", "list", "--keys", "keys.jsonl"]);
     assert_eq!(place.run(&["key", "new", "ann", "--keys", "keys.jsonl"]).code, 0);
     assert_eq!(list().code, 0);
     let good = std::fs::read_to_string(place.path("keys.jsonl")).unwrap();
-    place.file("keys.jsonl", format!("{good}no key\n"));
+    place.write_file("keys.jsonl", format!("{good}no key\n"));
     let ended = list();
     assert_eq!((ended.code, ended.stdout.lines().count()), (1, 1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("warning: line 2 of keys.jsonl cannot be read"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("warning: line 2 of keys.jsonl cannot be parsed"), "{}", ended.stderr);
     assert!(ended.stderr.lines().last().unwrap().starts_with("hint: "), "{}", ended.stderr);
 }

@@ -44,30 +44,30 @@ CREATE TABLE orders (order_id INTEGER PRIMARY KEY, product_id INTEGER REFERENCES
 ";
 
 /// A folder of its own for each test; the command runs in it.
-struct Place {
+struct TestDir {
     folder: TempDir,
 }
 
 /// How a command ended.
-struct Ended {
+struct CommandOutput {
     code: i32,
     stdout: String,
     stderr: String,
 }
 
-impl Ended {
+impl CommandOutput {
     /// The one JSON value on stdout.
     fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
     }
 
     /// The JSON values on stdout, one for each line.
-    fn answers(&self) -> Vec<serde_json::Value> {
+    fn json_lines(&self) -> Vec<serde_json::Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
-impl Place {
+impl TestDir {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -75,7 +75,7 @@ impl Place {
     /// With `schema.sql` in it.
     fn with_schema() -> Self {
         let place = Self::new();
-        place.file("schema.sql", SCHEMA);
+        place.write_file("schema.sql", SCHEMA);
         place
     }
 
@@ -87,14 +87,14 @@ impl Place {
     }
 
     /// Where no server is looked for, whatever runs on this machine, and with more of a providers' file.
-    fn alone(&self, providers: &str) {
+    fn disable_model_discovery(&self, providers: &str) {
         let none = |name: &str| format!("[{name}]\nlook = false\n");
         let others = ["ollama", "llamacpp", "lmstudio", "vllm"].into_iter();
         let others = others.filter(|name| !providers.contains(&format!("[{name}]")));
-        self.file("providers.toml", others.map(none).collect::<String>() + providers);
-        self.file("querymend.yaml", "providers: providers.toml\nmodels: models.toml\n");
+        self.write_file("providers.toml", others.map(none).collect::<String>() + providers);
+        self.write_file("querymend.yaml", "providers: providers.toml\nmodels: models.toml\n");
         if !self.path("models.toml").exists() {
-            self.file("models.toml", "");
+            self.write_file("models.toml", "");
         }
     }
 
@@ -102,7 +102,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) {
+    fn write_file(&self, name: &str, content: impl AsRef<[u8]>) {
         std::fs::write(self.path(name), content).unwrap();
     }
 
@@ -122,8 +122,8 @@ impl Place {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ended {
-        self.run_with(arguments, b"")
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
+        self.run_with_stdin(arguments, b"")
     }
 
     /// What a command says about itself, without the line breaks that depend on a width.
@@ -132,16 +132,16 @@ impl Place {
     }
 
     /// With a database in the environment.
-    fn run_on(&self, database: &str, arguments: &[&str]) -> Ended {
+    fn run_with_database(&self, database: &str, arguments: &[&str]) -> CommandOutput {
         let mut command = self.command(arguments);
         command.env("QUERYMEND_DB", database);
-        Self::ended(command, b"")
+        Self::run_command(command, b"")
     }
 
     /// Repeats a command until it ends as expected, or until [`hang_timeout`]: for what the program does only within a short time
     /// limit that nothing configures, which a machine under load may miss.
     #[allow(clippy::print_stderr, reason = "a test that tries again says so")]
-    fn run_until(run: impl Fn() -> Ended, is_expected: impl Fn(&Ended) -> bool) -> Ended {
+    fn run_until(run: impl Fn() -> CommandOutput, is_expected: impl Fn(&CommandOutput) -> bool) -> CommandOutput {
         let begun = Instant::now();
         let mut ended = run();
         while !is_expected(&ended) && begun.elapsed() < hang_timeout() {
@@ -151,11 +151,11 @@ impl Place {
         ended
     }
 
-    fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> Ended {
-        Self::ended(self.command(arguments), stdin)
+    fn run_with_stdin(&self, arguments: &[&str], stdin: &[u8]) -> CommandOutput {
+        Self::run_command(self.command(arguments), stdin)
     }
 
-    fn ended(mut command: Command, stdin: &[u8]) -> Ended {
+    fn run_command(mut command: Command, stdin: &[u8]) -> CommandOutput {
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
         let bytes = stdin.to_vec();
@@ -163,7 +163,7 @@ impl Place {
         let writer = std::thread::spawn(move || pipe.write_all(&bytes).ok());
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
-        let ended = Ended {
+        let ended = CommandOutput {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),

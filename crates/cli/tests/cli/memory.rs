@@ -1,7 +1,7 @@
 //! `querymend memory`, and what `ask` and `chat` make of it.
 
-use crate::Place;
-use crate::server::Server;
+use crate::TestDir;
+use crate::server::ScriptedModelServer;
 
 const EXAMPLES: &str = "\
 - question: How many customers are there?
@@ -13,33 +13,33 @@ const EXAMPLES: &str = "\
   query: SELECT count(*) FROM clients
 ";
 
-fn seeded() -> Place {
-    let place = Place::with_demo();
-    place.file("examples.yaml", EXAMPLES);
+fn seeded_dir() -> TestDir {
+    let place = TestDir::with_demo();
+    place.write_file("examples.yaml", EXAMPLES);
     let ended = place.run(&["memory", "seed", "examples.yaml", "--db", "shop.db"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(
         ended.stderr.contains(
-            "not taken in, its query cannot be run: How many clients are there? (there is no table `clients`"
+            "not imported, its query cannot be run: How many clients are there? (there is no table `clients`"
         ),
         "{}",
         ended.stderr
     );
-    assert!(ended.stderr.contains("2 taken in, 0 known before, 1 refused"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("2 imported, 0 already stored, 1 rejected"), "{}", ended.stderr);
     place
 }
 
-fn first_id(place: &Place, question: &str) -> String {
+fn first_id(place: &TestDir, question: &str) -> String {
     let list = place.run(&["memory", "list", "--format", "json"]).json();
     let found = list.as_array().unwrap().iter().find(|example| example["question"] == question);
     found.unwrap_or_else(|| panic!("{list}"))["id"].as_str().unwrap().to_string()
 }
 
 #[test]
-fn f10_a_file_is_taken_in_listed_searched_and_written_out_again() {
-    let place = seeded();
+fn seeds_lists_searches_and_exports_a_file() {
+    let place = seeded_dir();
     let again = place.run(&["memory", "seed", "examples.yaml", "--db", "shop.db"]);
-    assert!(again.stderr.contains("0 taken in, 2 known before, 1 refused"), "{}", again.stderr);
+    assert!(again.stderr.contains("0 imported, 2 already stored, 1 rejected"), "{}", again.stderr);
     let list = place.run(&["memory", "list"]);
     assert!(list.stdout.contains("verified") && list.stdout.contains("How many customers"), "{}", list.stdout);
     assert_eq!(list.stdout.lines().count(), 2);
@@ -63,26 +63,26 @@ fn f10_a_file_is_taken_in_listed_searched_and_written_out_again() {
     let export = place.run(&["memory", "export", "--out", "out.jsonl"]);
     assert_eq!(export.code, 0, "{}", export.stderr);
     let other = place.run(&["memory", "seed", "out.jsonl", "--store", "other.db"]);
-    assert!(other.stderr.contains("2 taken in"), "{}", other.stderr);
+    assert!(other.stderr.contains("2 imported"), "{}", other.stderr);
     let stats = place.run(&["memory", "stats", "--store", "other.db", "--format", "json"]).json();
     assert_eq!((stats["examples"].as_u64(), stats["counts"]["seeded"].as_u64()), (Some(2), Some(2)), "{stats}");
 }
 
 #[test]
-fn f09_examples_are_approved_rejected_and_removed() {
-    let place = seeded();
+fn approves_rejects_and_removes_examples() {
+    let place = seeded_dir();
     let id = first_id(&place, "How many customers are there?");
-    let server = Server::saying(&["SELECT 7 AS n"]);
+    let server = ScriptedModelServer::with_replies(&["SELECT 7 AS n"]);
     let ask = ["ask", "--db", "shop.db", "--format", "csv", "--model", &server.model, "How many customers are there?"];
     let remembered = place.run(&ask);
-    assert_eq!((remembered.stdout.as_str(), server.heard().len()), ("n\n60\n", 0), "{}", remembered.stderr);
+    assert_eq!((remembered.stdout.as_str(), server.requests().len()), ("n\n60\n", 0), "{}", remembered.stderr);
     assert!(
-        remembered.stderr.contains("answered from memory, without a model; --fresh asks it again"),
+        remembered.stderr.contains("answered from memory, without a model; --fresh asks the model again"),
         "{}",
         remembered.stderr
     );
     let fresh: Vec<&str> = ask.iter().copied().chain(["--fresh"]).collect();
-    assert_eq!((place.run(&fresh).stdout.as_str(), server.heard().len()), ("n\n7\n", 1));
+    assert_eq!((place.run(&fresh).stdout.as_str(), server.requests().len()), ("n\n7\n", 1));
     let nothing: Vec<&str> = ask.iter().copied().chain(["--no-memory"]).collect();
     assert_eq!(place.run(&nothing).stdout, "n\n7\n");
     // The trace tells where it came from.
@@ -109,8 +109,8 @@ fn f09_examples_are_approved_rejected_and_removed() {
 }
 
 #[test]
-fn f09_what_does_not_fit_the_tables_any_more_is_found_and_not_used() {
-    let place = seeded();
+fn verify_marks_examples_that_no_longer_fit() {
+    let place = seeded_dir();
     assert_eq!(place.run(&["memory", "verify", "--db", "shop.db"]).code, 0);
     let other = place.path("shop.db");
     let database = rusqlite::Connection::open(&other).unwrap();
@@ -119,21 +119,21 @@ fn f09_what_does_not_fit_the_tables_any_more_is_found_and_not_used() {
     let verified = place.run(&["memory", "verify", "--db", "shop.db"]);
     assert_eq!(verified.code, 1, "{}", verified.stderr);
     assert!(verified.stderr.contains("stale: How many customers are there?"), "{}", verified.stderr);
-    assert!(verified.stderr.contains("1 fit the tables, 1 do not"), "{}", verified.stderr);
+    assert!(verified.stderr.contains("1 match the schema, 1 do not"), "{}", verified.stderr);
     let stale = place.run(&["memory", "list", "--standing", "stale"]);
     assert_eq!(stale.stdout.lines().count(), 1, "{}", stale.stdout);
 }
 
 #[test]
-fn f09_a_chat_keeps_what_nobody_complains_about() {
-    let place = Place::with_demo();
-    let server = Server::saying(&["SELECT count(*) AS n FROM customers"]);
+fn chat_stores_answers_without_complaints() {
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&["SELECT count(*) AS n FROM customers"]);
     let chat = ["chat", "--db", "shop.db", "--format", "csv", "--model", &server.model];
     let said = "How many customers are there?\nNo, that is wrong\n/quit\n";
-    assert_eq!(place.run_with(&chat, said.as_bytes()).code, 0);
+    assert_eq!(place.run_with_stdin(&chat, said.as_bytes()).code, 0);
     assert_eq!(place.run(&["memory", "list"]).stdout, "");
     let said = "How many customers are there?\nHow many customers live here?\n/quit\n";
-    place.run_with(&chat, said.as_bytes());
+    place.run_with_stdin(&chat, said.as_bytes());
     let list = place.run(&["memory", "list"]).stdout;
     assert!(list.contains("unverified") && list.contains("auto") && list.lines().count() == 1, "{list}");
     // Another database knows nothing of it.
@@ -142,12 +142,12 @@ fn f09_a_chat_keeps_what_nobody_complains_about() {
 }
 
 #[test]
-fn what_is_in_the_way_of_a_memory_is_said() {
-    let place = Place::with_demo();
-    place.file("broken.db", "this is no database");
-    place.file("wrong.yaml", "- question: How many?\n");
-    place.file("notes.txt", "hello");
-    place.file("dialect.yaml", "- {question: How many, sql: SELECT 1, dialect: klingon}\n");
+fn reports_unusable_stores_and_files() {
+    let place = TestDir::with_demo();
+    place.write_file("broken.db", "this is no database");
+    place.write_file("wrong.yaml", "- question: How many?\n");
+    place.write_file("notes.txt", "hello");
+    place.write_file("dialect.yaml", "- {question: How many, sql: SELECT 1, dialect: klingon}\n");
     for (arguments, said) in [
         (vec!["memory", "list", "--store", "broken.db"], "broken.db"),
         (vec!["memory", "list", "--store", "redis://here"], "redis"),
@@ -167,10 +167,10 @@ fn what_is_in_the_way_of_a_memory_is_said() {
     }
     // The user's own memory that is damaged is told of, and the question is answered all the same. In a place of its own: the
     // commands above opened a memory here, and SQLite would heal the damaged file from the log that may still lie beside it.
-    let place = Place::with_demo();
-    let server = Server::saying(&["SELECT 7 AS n"]);
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&["SELECT 7 AS n"]);
     std::fs::create_dir_all(place.path("state/querymend")).unwrap();
-    place.file("state/querymend/memory.db", "this is no database");
+    place.write_file("state/querymend/memory.db", "this is no database");
     let ended = place.run(&[
         "ask",
         "--db",
@@ -182,13 +182,13 @@ fn what_is_in_the_way_of_a_memory_is_said() {
         "How many orders are there?",
     ]);
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "n\n7\n"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("note: nothing is remembered"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("note: memory is disabled"), "{}", ended.stderr);
     assert_eq!(std::fs::read(place.path("state/querymend/memory.db")).unwrap(), b"this is no database");
 }
 
 #[test]
-fn f10_without_a_database_only_queries_that_read_are_taken_in() {
-    let place = Place::new();
+fn seed_without_a_database_accepts_only_reads() {
+    let place = TestDir::new();
     let examples = "\
 - {question: How many?, sql: SELECT count(*) FROM anything}
 - {question: Make room, sql: DELETE FROM products}
@@ -196,14 +196,14 @@ fn f10_without_a_database_only_queries_that_read_are_taken_in() {
 - {question: Half a query, sql: SELECT FROM WHERE}
 - {question: As text, sql: 'SELECT now()::text', dialect: postgres}
 ";
-    place.file("examples.yaml", examples);
+    place.write_file("examples.yaml", examples);
     let ended = place.run(&["memory", "seed", "examples.yaml"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let note = "note: no database was named, so queries were not held against tables\n";
+    let note = "note: no database was given, so queries were not checked against a schema\n";
     assert!(ended.stderr.starts_with(note), "{}", ended.stderr);
-    assert!(ended.stderr.ends_with("2 taken in, 0 known before, 3 refused\n"), "{}", ended.stderr);
-    let refused = "not taken in, its query cannot be run: ";
-    let delete = "Make room (DELETE is not allowed: only questions (SELECT) are answered)";
+    assert!(ended.stderr.ends_with("2 imported, 0 already stored, 3 rejected\n"), "{}", ended.stderr);
+    let refused = "not imported, its query cannot be run: ";
+    let delete = "Make room (DELETE is not allowed: only read-only queries (SELECT) are run)";
     assert!(ended.stderr.contains(&format!("{refused}{delete}\n")), "{}", ended.stderr);
     for question in ["Two at once (", "Half a query ("] {
         assert!(ended.stderr.contains(&format!("{refused}{question}")), "{}", ended.stderr);
@@ -213,37 +213,38 @@ fn f10_without_a_database_only_queries_that_read_are_taken_in() {
 }
 
 #[test]
-fn f10_queries_of_other_databases_must_only_read_too() {
-    let place = Place::with_demo();
+fn seed_accepts_only_reads_of_other_databases() {
+    let place = TestDir::with_demo();
     let examples = "\
 - {question: How many?, sql: SELECT count(*) FROM elsewhere, database: other}
 - {question: Make room, sql: DELETE FROM products, database: other}
 - {question: How many products?, sql: SELECT count(*) FROM products}
 ";
-    place.file("examples.yaml", examples);
+    place.write_file("examples.yaml", examples);
     let ended = place.run(&["memory", "seed", "examples.yaml", "--db", "shop.db"]);
-    let note = "note: 2 queries are of other databases, and were not held against tables\n";
+    let note = "note: 2 queries belong to other databases and were not checked against a schema\n";
     assert!(ended.stderr.starts_with(note), "{}", ended.stderr);
-    assert!(ended.stderr.ends_with("2 taken in, 0 known before, 1 refused\n"), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with("2 imported, 0 already stored, 1 rejected\n"), "{}", ended.stderr);
 }
 
 #[test]
-fn f09_the_database_may_stand_in_the_environment_or_in_the_configuration() {
-    let place = Place::with_demo();
+fn finds_the_database_in_environment_or_configuration() {
+    let place = TestDir::with_demo();
     assert_eq!(place.run(&["demo", "other.db"]).code, 0);
-    place.file("examples.yaml", EXAMPLES);
-    let seeded = place.run_on("shop.db", &["memory", "seed", "examples.yaml"]);
-    assert!(seeded.stderr.contains("2 taken in, 0 known before, 1 refused"), "{}", seeded.stderr);
-    assert!(!seeded.stderr.contains("no database was named"), "{}", seeded.stderr);
-    let count =
-        |database: &str, what: &str| place.run_on(database, &["memory", what]).stdout.matches("customers").count();
+    place.write_file("examples.yaml", EXAMPLES);
+    let seeded = place.run_with_database("shop.db", &["memory", "seed", "examples.yaml"]);
+    assert!(seeded.stderr.contains("2 imported, 0 already stored, 1 rejected"), "{}", seeded.stderr);
+    assert!(!seeded.stderr.contains("no database was given"), "{}", seeded.stderr);
+    let count = |database: &str, what: &str| {
+        place.run_with_database(database, &["memory", what]).stdout.matches("customers").count()
+    };
     for what in ["list", "export"] {
         assert!(count("shop.db", what) > 0, "{what}");
         assert_eq!(count("other.db", what), 0, "{what}");
     }
     let list = || place.run(&["memory", "list"]);
     assert_eq!(list().stdout.lines().count(), 2);
-    place.file("querymend.yaml", "database: other.db\n");
+    place.write_file("querymend.yaml", "database: other.db\n");
     let ended = list();
     assert!(ended.stdout.is_empty() && ended.stderr.starts_with("0 examples of "), "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stderr.ends_with("other.db\n"), "{}", ended.stderr);
@@ -257,9 +258,9 @@ fn f09_the_database_may_stand_in_the_environment_or_in_the_configuration() {
 }
 
 #[test]
-fn what_is_shown_once_is_not_shown_times() {
-    let place = seeded();
-    let server = Server::saying(&["SELECT name FROM products WHERE price > 50"]);
+fn pluralizes_use_counts() {
+    let place = seeded_dir();
+    let server = ScriptedModelServer::with_replies(&["SELECT name FROM products WHERE price > 50"]);
     let question = "Which products cost more than 50?";
     let asked = place.run(&["ask", "--db", "shop.db", "--model", &server.model, question]);
     assert_eq!(asked.code, 0, "{}", asked.stderr);

@@ -3,29 +3,29 @@
 
 use std::process::Stdio;
 
-use querymend_testing::{exclusive, is_full};
+use querymend_testing::{is_full_suite, lock_server};
 
-use crate::Place;
+use crate::TestDir;
 
 /// As long as a slow machine takes.
 const BUDGET: &str = "budget: {time: 24h, request: 24h}\n";
 
 #[test]
 #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn a05_three_questions_go_through_a_real_model() {
+fn real_model_answers_three_questions() {
     let Ok(url) = std::env::var("QUERYMEND_MODEL_URL") else {
         eprintln!("skipped: QUERYMEND_MODEL_URL is not set, so there is no real model to ask");
         return;
     };
     // The tests of crates/model ask the same server.
-    let _lock = exclusive("model");
-    let place = Place::with_demo();
-    place.file("querymend.yaml", BUDGET);
+    let _lock = lock_server("model");
+    let place = TestDir::with_demo();
+    place.write_file("querymend.yaml", BUDGET);
     let model = format!("{url}#local");
     let questions =
         ["How many customers are there?", "List the names of all products.", "How many orders has each customer?"];
     // The protocol is the same for all of them, and each takes seconds of computing.
-    for question in questions.into_iter().take(if is_full() { 3 } else { 1 }) {
+    for question in questions.into_iter().take(if is_full_suite() { 3 } else { 1 }) {
         let ask = ["ask", question, "--db", "shop.db", "--model", &model, "--format", "json"];
         let ended = place.run(&ask);
         let answer = ended.json();
@@ -45,29 +45,29 @@ fn a05_three_questions_go_through_a_real_model() {
 }
 
 /// The model that `./test` or an earlier pull has put into the user's own cache.
-fn pulled() -> Option<std::path::PathBuf> {
-    let cache = querymend_model::Cache::of_the_user()?;
-    let file = cache.models().join("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
+fn user_cache_with_model() -> Option<std::path::PathBuf> {
+    let cache = querymend_model::ModelCache::user_default()?;
+    let file = cache.models_dir().join("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
     file.is_file().then(|| cache.folder().to_path_buf())
 }
 
 /// Nothing is configured, no key is set and the network is cut: the model that was pulled is found, and answers.
 #[test]
 #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn f07_a_question_is_answered_with_nothing_configured_and_no_network() {
-    let Some(cache) = pulled() else {
+fn answers_offline_without_configuration() {
+    let Some(cache) = user_cache_with_model() else {
         eprintln!("skipped: no model was pulled, so there is none to run");
         return;
     };
-    let _lock = exclusive("model");
-    let place = Place::new();
+    let _lock = lock_server("model");
+    let place = TestDir::new();
     // One table: reading a long prompt is what takes the time.
     let tables = "CREATE TABLE customers (customer_id INTEGER PRIMARY KEY, name TEXT, city TEXT);
         INSERT INTO customers (name, city) VALUES ('Ada', 'Bonn'), ('Ben', 'Kiel'), ('Cleo', 'Ulm');";
     rusqlite::Connection::open(place.path("shop.db")).unwrap().execute_batch(tables).unwrap();
-    place.alone("");
+    place.disable_model_discovery("");
     let config = std::fs::read_to_string(place.path("querymend.yaml")).unwrap();
-    place.file("querymend.yaml", config + BUDGET);
+    place.write_file("querymend.yaml", config + BUDGET);
     let apart = std::process::Command::new("unshare").args(["-rn", "true"]).output().is_ok_and(|o| o.status.success());
     let plain = place.command(&["ask", "How many customers are there?", "--db", "shop.db", "--format", "json"]);
     let mut command = if apart {
@@ -86,9 +86,9 @@ fn f07_a_question_is_answered_with_nothing_configured_and_no_network() {
         plain
     };
     command.env("QUERYMEND_CACHE", &cache);
-    let ended = Place::ended(command, b"");
+    let ended = TestDir::run_command(command, b"");
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    assert!(ended.stderr.contains("no model is named; local:qwen2.5-coder-"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no model is configured; using local:qwen2.5-coder-"), "{}", ended.stderr);
     let answer = ended.json();
     assert_eq!(answer["status"], "answered", "{answer}");
     assert_eq!(answer["rows"]["rows"].as_array().unwrap().len(), 1, "{answer}");

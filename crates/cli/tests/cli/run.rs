@@ -4,19 +4,19 @@ use serde_json::Value;
 
 #[cfg(unix)]
 use crate::signals;
-use crate::{Ended, Place};
+use crate::{CommandOutput, TestDir};
 
 /// Never ends by itself.
 const FOREVER: &str = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
 const TWO: &str = "SELECT 1 AS n, 'a|b' AS t UNION ALL SELECT NULL, 'é, \"x\"'";
 
-fn run(place: &Place, sql: &str, more: &[&str]) -> Ended {
+fn run(place: &TestDir, sql: &str, more: &[&str]) -> CommandOutput {
     place.run(&[&["run", "--db", "shop.db", "--sql", sql], more].concat())
 }
 
 #[test]
-fn rows_go_to_stdout_and_the_rest_to_stderr() {
-    let place = Place::with_demo();
+fn writes_rows_to_stdout_and_messages_to_stderr() {
+    let place = TestDir::with_demo();
     let ended = run(&place, TWO, &[]);
     let table = "\
 ┌──────┬────────┐
@@ -40,8 +40,8 @@ fn rows_go_to_stdout_and_the_rest_to_stderr() {
 }
 
 #[test]
-fn f11_what_is_odd_about_the_rows_is_told_after_them() {
-    let place = Place::with_demo();
+fn reports_empty_and_null_results_after_the_rows() {
+    let place = TestDir::with_demo();
     for (sql, rows, told) in [
         ("SELECT name FROM products WHERE price < 0", "name\n", Some("warning[empty-result]: nothing was found")),
         (
@@ -61,8 +61,8 @@ fn f11_what_is_odd_about_the_rows_is_told_after_them() {
 }
 
 #[test]
-fn an_answer_that_was_cut_says_so() {
-    let place = Place::with_demo();
+fn reports_truncated_results() {
+    let place = TestDir::with_demo();
     for (more, rows) in [(&["--max-rows", "3", "-q"][..], 3), (&["--max-rows", "40", "-q"], 40)] {
         let ended = run(&place, "SELECT name FROM products", &[more, &["--format", "csv"]].concat());
         assert_eq!((ended.code, ended.stdout.lines().count()), (0, rows + 1));
@@ -75,30 +75,30 @@ fn an_answer_that_was_cut_says_so() {
 }
 
 #[test]
-fn c01_what_is_refused_is_not_run_and_shown_on_stderr() {
-    let place = Place::with_demo();
-    place.file("q.sql", "DROP TABLE products");
+fn rejected_sql_is_not_run_and_shown_on_stderr() {
+    let place = TestDir::with_demo();
+    place.write_file("q.sql", "DROP TABLE products");
     let ended = place.run(&["run", "--db", "shop.db", "q.sql"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
     assert!(ended.stderr.starts_with("error[writes-data]: DROP TABLE is not allowed"), "{}", ended.stderr);
     assert!(
         ended.stderr.contains(" --> q.sql:1:1\n")
-            && ended.stderr.ends_with("refused: 1 error\nhint: `querymend explain writes-data` says more\n"),
+            && ended.stderr.ends_with("refused: 1 error\nhint: `querymend explain writes-data` explains it\n"),
         "{}",
         ended.stderr
     );
     let ended = run(&place, "SELECT names FROM products", &[]);
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
     assert!(ended.stderr.contains("= help: write `name`"), "{}", ended.stderr);
-    let hint = "\nhint: `querymend explain unknown-column` says more; `querymend fix` may mend it\n";
+    let hint = "\nhint: `querymend explain unknown-column` explains it; it can be fixed with `querymend fix`\n";
     assert!(ended.stderr.ends_with(hint), "{}", ended.stderr);
     assert_eq!(run(&place, "SELECT count(*) FROM products", &["--format", "csv"]).stdout, "count(*)\n40\n");
 }
 
 #[test]
-fn salvaged_sql_runs_without_what_stood_around_it() {
-    let place = Place::with_demo();
-    let ended = place.run_with(
+fn runs_sql_extracted_from_prose() {
+    let place = TestDir::with_demo();
+    let ended = place.run_with_stdin(
         &["run", "--db", "shop.db", "--format", "csv"],
         b"Sure!\n```sql\nSELECT count(*) AS n FROM orders; -- all\n```\n",
     );
@@ -106,16 +106,16 @@ fn salvaged_sql_runs_without_what_stood_around_it() {
 }
 
 #[test]
-fn a_dry_run_prints_the_sql_and_runs_nothing() {
-    let place = Place::with_demo();
+fn dry_run_prints_the_sql_and_runs_nothing() {
+    let place = TestDir::with_demo();
     let ended = run(&place, &format!("{FOREVER} -- for ever\n;"), &["--dry-run"]);
     assert_eq!((ended.code, ended.stdout), (0, format!("{FOREVER}\n")));
     assert!(ended.stderr.contains("dry run"));
 }
 
 #[test]
-fn what_the_database_says_is_given_a_meaning() {
-    let place = Place::with_demo();
+fn classifies_database_errors() {
+    let place = TestDir::with_demo();
     let ended = run(&place, "SELECT json_extract(name, '$.x') FROM products", &[]);
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
     let first = ended.stderr.lines().next().unwrap();
@@ -124,8 +124,8 @@ fn what_the_database_says_is_given_a_meaning() {
 }
 
 #[test]
-fn a_query_that_takes_too_long_is_stopped() {
-    let place = Place::with_demo();
+fn stops_a_query_at_its_timeout() {
+    let place = TestDir::with_demo();
     let ended = run(&place, FOREVER, &["--timeout", "0.2"]);
     assert_eq!(ended.code, 1);
     assert!(
@@ -141,7 +141,7 @@ fn a_query_that_takes_too_long_is_stopped() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_stops_the_query() {
-    let place = Place::with_demo();
+    let place = TestDir::with_demo();
     // With an hour for the query, so that it is not the limit that stops it.
     let arguments = ["run", "--db", "shop.db", "--timeout", "3600", "--sql", FOREVER];
     let mut child = place.command(&arguments).spawn().unwrap();
@@ -151,8 +151,8 @@ fn ctrl_c_stops_the_query() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
-    let place = Place::with_demo();
+fn closed_pipe_is_not_an_error() {
+    let place = TestDir::with_demo();
     let sql = "SELECT a.name FROM products a CROSS JOIN products b CROSS JOIN orders c";
     for arguments in [
         &["run", "--db", "shop.db", "--format", "csv", "--max-rows", "100000", "--sql", sql][..],
@@ -169,17 +169,17 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn l08_the_limits_are_those_of_the_options_else_of_the_configuration() {
-    let place = Place::with_demo();
+fn options_override_configured_limits() {
+    let place = TestDir::with_demo();
     let sql = "SELECT name FROM products";
     let rows =
         |more: &[&str]| run(&place, sql, &[&["--format", "csv", "-q"], more].concat()).stdout.lines().count() - 1;
     assert_eq!(rows(&[]), 40);
-    place.file("querymend.yaml", "limits: {rows: 5}\n");
+    place.write_file("querymend.yaml", "limits: {rows: 5}\n");
     assert_eq!((rows(&[]), rows(&["--max-rows", "7"])), (5, 7));
-    place.file("querymend.yaml", "limits: {bytes: 100}\n");
+    place.write_file("querymend.yaml", "limits: {bytes: 100}\n");
     assert!(rows(&[]) < 40 && rows(&["--max-bytes", "1000000"]) == 40);
-    place.file("querymend.yaml", "limits: {time: 200ms}\n");
+    place.write_file("querymend.yaml", "limits: {time: 200ms}\n");
     let ended = run(&place, FOREVER, &[]);
     assert!(ended.code == 1 && ended.stderr.contains("longer than 200 ms"), "{}", ended.stderr);
     let ended = run(&place, FOREVER, &["--timeout", "0.1"]);
@@ -193,8 +193,8 @@ fn l08_the_limits_are_those_of_the_options_else_of_the_configuration() {
 }
 
 #[test]
-fn f11_rows_that_were_cut_off_are_not_judged() {
-    let place = Place::with_demo();
+fn truncated_rows_are_not_reported_as_empty() {
+    let place = TestDir::with_demo();
     let ended = run(&place, "SELECT name FROM products", &["--max-rows", "0"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(ended.stderr.contains("truncated") && !ended.stderr.contains("empty-result"), "{}", ended.stderr);

@@ -7,49 +7,49 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 /// What is said to the n-th request; the last one is said again and again.
-type Say = Arc<dyn Fn(usize, &Value) -> Option<String> + Send + Sync>;
+type ReplyFn = Arc<dyn Fn(usize, &Value) -> Option<String> + Send + Sync>;
 
 /// Says texts, and remembers what it was asked.
-pub struct Server {
+pub struct ScriptedModelServer {
     /// The address of the model, as `--model` takes it.
     pub model: String,
-    heard: Arc<Mutex<Vec<Value>>>,
+    requests: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Server {
+impl ScriptedModelServer {
     /// Says these texts one after the other, and the last one from then on.
-    pub fn saying(texts: &[&str]) -> Self {
+    pub fn with_replies(texts: &[&str]) -> Self {
         let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
-        Self::answering(Arc::new(move |n, _| Some(texts[n.min(texts.len() - 1)].clone())))
+        Self::with_handler(Arc::new(move |n, _| Some(texts[n.min(texts.len() - 1)].clone())))
     }
 
     /// Takes requests and never answers.
-    pub fn hanging() -> Self {
-        Self::answering(Arc::new(|_, _| None))
+    pub fn never_replying() -> Self {
+        Self::with_handler(Arc::new(|_, _| None))
     }
 
     /// Says what a function makes of the number of the request and its body.
-    pub fn answering(say: Say) -> Self {
+    pub fn with_handler(reply: ReplyFn) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let model = format!("http://{}/v1#scripted", listener.local_addr().unwrap());
         let heard = Arc::new(Mutex::new(Vec::new()));
         let requests = Arc::clone(&heard);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (say, requests) = (Arc::clone(&say), Arc::clone(&requests));
-                std::thread::spawn(move || serve(stream, &say, &requests));
+                let (reply, requests) = (Arc::clone(&reply), Arc::clone(&requests));
+                std::thread::spawn(move || serve(stream, &reply, &requests));
             }
         });
-        Self { model, heard }
+        Self { model, requests: heard }
     }
 
     /// The requests so far.
-    pub fn heard(&self) -> Vec<Value> {
-        self.heard.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-fn serve(stream: TcpStream, say: &Say, requests: &Mutex<Vec<Value>>) -> Option<()> {
+fn serve(stream: TcpStream, reply: &ReplyFn, requests: &Mutex<Vec<Value>>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut length = 0;
     loop {
@@ -80,7 +80,7 @@ fn serve(stream: TcpStream, say: &Say, requests: &Mutex<Vec<Value>>) -> Option<(
         requests.push(body.clone());
         requests.len() - 1
     };
-    let Some(text) = say(number, &body) else {
+    let Some(text) = reply(number, &body) else {
         // Nothing comes until the other side hangs up.
         reader.read_to_end(&mut Vec::new()).ok();
         return None;

@@ -9,8 +9,8 @@ use expectrl::process::unix::WaitStatus;
 use expectrl::session::OsSession;
 use querymend_testing::hang_timeout;
 
-use crate::Place;
-use crate::server::Server;
+use crate::TestDir;
+use crate::server::ScriptedModelServer;
 
 const ENTER: &str = "\r";
 const TAB: &str = "\t";
@@ -27,7 +27,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn chat(place: &Place, server: &Server) -> Self {
+    fn chat(place: &TestDir, server: &ScriptedModelServer) -> Self {
         let mut command =
             place.command(&["chat", "--db", "shop.db", "--no-memory", "--format", "csv", "--model", &server.model]);
         command.env("TERM", "xterm");
@@ -90,7 +90,7 @@ impl Terminal {
     }
 
     /// Writes a line and waits for an answer with these words, and for the next prompt.
-    fn say(&mut self, line: &str, words: &str) {
+    fn send_line(&mut self, line: &str, words: &str) {
         self.press(line);
         self.press(ENTER);
         self.wait_for(words);
@@ -109,50 +109,54 @@ impl Terminal {
     }
 }
 
-fn heard(server: &Server) -> Vec<String> {
-    server.heard().iter().map(ToString::to_string).collect()
+fn received_requests(server: &ScriptedModelServer) -> Vec<String> {
+    server.requests().iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn c08_a_person_completes_names_goes_on_in_the_next_line_and_has_lines_again() {
-    let place = Place::with_demo();
-    let server = Server::saying(&["SELECT id AS n FROM products WHERE product_id = 7"]);
+fn supports_completion_continuation_and_history() {
+    let place = TestDir::with_demo();
+    let server = ScriptedModelServer::with_replies(&["SELECT id AS n FROM products WHERE product_id = 7"]);
     let mut terminal = Terminal::chat(&place, &server);
 
     // A table: `order_` may become several names, and `order_it` only one.
     terminal.press("Count the order_it");
     terminal.press(TAB);
-    terminal.say("please", "7\n");
-    assert!(heard(&server)[0].contains("Count the order_items please"), "{}", heard(&server)[0]);
+    terminal.send_line("please", "7\n");
+    assert!(
+        received_requests(&server)[0].contains("Count the order_items please"),
+        "{}",
+        received_requests(&server)[0]
+    );
 
     // A command, and a table behind it.
     terminal.press("/sch");
     terminal.press(TAB);
-    terminal.say("reviews", "written_on");
+    terminal.send_line("reviews", "written_on");
 
-    terminal.say("/sql", "SELECT product_id AS n FROM products WHERE product_id = 7");
-    terminal.say("/explain", "changed: 'id' → 'product_id'");
-    terminal.say("/trace", "changed: 'id' → 'product_id'");
-    terminal.say("/nonsense", "there is no command `/nonsense`");
+    terminal.send_line("/sql", "SELECT product_id AS n FROM products WHERE product_id = 7");
+    terminal.send_line("/explain", "changed: 'id' → 'product_id'");
+    terminal.send_line("/trace", "changed: 'id' → 'product_id'");
+    terminal.send_line("/nonsense", "there is no command `/nonsense`");
 
     // A line that is not whole is not sent.
     terminal.press("And those \\");
     terminal.press(ENTER);
     terminal.wait_for("… ");
-    assert_eq!(server.heard().len(), 1);
-    terminal.say("of last year", "7\n");
-    let second = heard(&server)[1].clone();
+    assert_eq!(server.requests().len(), 1);
+    terminal.send_line("of last year", "7\n");
+    let second = received_requests(&server)[1].clone();
     assert!(second.contains("And those \\nof last year"), "{second}");
     assert!(second.contains("Count the order_items please"), "it sees the question before: {second}");
 
-    terminal.say("/reset", "what was said is forgotten");
-    terminal.say("/sql", "no question was answered yet");
+    terminal.send_line("/reset", "the conversation was cleared");
+    terminal.send_line("/sql", "no question was answered yet");
     // Four lines up stands the question of two lines.
     terminal.press(UP);
     terminal.press(UP);
     terminal.press(UP);
-    terminal.say("", "7\n");
-    let third = heard(&server)[2].clone();
+    terminal.send_line("", "7\n");
+    let third = received_requests(&server)[2].clone();
     assert!(third.contains("of last year") && !third.contains("order_items please"), "{third}");
     terminal.end("quit");
 
@@ -160,21 +164,21 @@ fn c08_a_person_completes_names_goes_on_in_the_next_line_and_has_lines_again() {
     let mut terminal = Terminal::chat(&place, &server);
     terminal.press(UP);
     terminal.press(UP);
-    terminal.say("", "7\n");
-    let fourth = heard(&server)[3].clone();
+    terminal.send_line("", "7\n");
+    let fourth = received_requests(&server)[3].clone();
     assert!(fourth.contains("of last year") && !fourth.contains("order_items please"), "{fourth}");
     terminal.end("/quit");
 }
 
 #[test]
-fn ctrl_c_stops_a_question_and_leaves_the_conversation() {
-    let place = Place::with_demo();
+fn ctrl_c_stops_a_question_and_keeps_the_session() {
+    let place = TestDir::with_demo();
     let hangs = |body: &serde_json::Value| body["messages"].to_string().contains("hang");
-    let server = Server::answering(Arc::new(move |_, body| {
+    let server = ScriptedModelServer::with_handler(Arc::new(move |_, body| {
         (!hangs(body)).then(|| "SELECT count(*) AS n FROM customers".to_string())
     }));
     let mut terminal = Terminal::chat(&place, &server);
-    terminal.say("Count the customers", "60\n");
+    terminal.send_line("Count the customers", "60\n");
     // In the middle of a line it throws the line away. What is typed before the next prompt is thrown away with it.
     terminal.press("never sent");
     terminal.wait_for("never sent");
@@ -185,7 +189,7 @@ fn ctrl_c_stops_a_question_and_leaves_the_conversation() {
     terminal.press("Now hang");
     terminal.press(ENTER);
     let began = Instant::now();
-    while server.heard().len() < 2 {
+    while server.requests().len() < 2 {
         terminal.read();
         assert!(began.elapsed() < hang_timeout(), "the question is not asked: {}", terminal.text());
         std::thread::sleep(Duration::from_millis(5));
@@ -193,9 +197,9 @@ fn ctrl_c_stops_a_question_and_leaves_the_conversation() {
     terminal.press(CTRL_C);
     terminal.wait_for("stopped");
     terminal.wait_for("? ");
-    terminal.say("/sql", "SELECT count(*) AS n FROM customers");
-    terminal.say("And once more", "60\n");
-    let last = heard(&server).pop().unwrap();
+    terminal.send_line("/sql", "SELECT count(*) AS n FROM customers");
+    terminal.send_line("And once more", "60\n");
+    let last = received_requests(&server).pop().unwrap();
     assert!(
         last.contains("Count the customers") && !last.contains("never sent") && !last.contains("Now hang"),
         "{last}"

@@ -1,23 +1,23 @@
-use crate::Place;
-use crate::server::Server;
+use crate::TestDir;
+use crate::server::ScriptedModelServer;
 
 const QUESTION: &str = "Show the id and the price of every product in the category Electronics.";
 
-fn asked(place: &Place, question: &str) {
-    let server = Server::saying(&["SELECT id, price FROM products WHERE category = 'Electronics'"]);
+fn ask_question(place: &TestDir, question: &str) {
+    let server = ScriptedModelServer::with_replies(&["SELECT id, price FROM products WHERE category = 'Electronics'"]);
     let ended = place.run(&["ask", "--db", "shop.db", "--model", &server.model, question]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
 }
 
 #[test]
-fn q14_the_trace_shows_what_the_answer_did_not() {
-    let place = Place::with_demo();
+fn trace_shows_attempts_that_the_answer_hides() {
+    let place = TestDir::with_demo();
     let ended = place.run(&["trace"]);
     assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", "0 runs\n"));
     let ended = place.run(&["trace", "last"]);
-    assert_eq!((ended.code, ended.stderr.lines().next()), (2, Some("error: no run is kept")));
-    asked(&place, QUESTION);
-    asked(&place, "Which electronics are there?");
+    assert_eq!((ended.code, ended.stderr.lines().next()), (2, Some("error: there are no saved runs")));
+    ask_question(&place, QUESTION);
+    ask_question(&place, "Which electronics are there?");
 
     let listed = place.run(&["trace"]);
     let lines: Vec<&str> = listed.stdout.lines().collect();
@@ -33,28 +33,28 @@ fn q14_the_trace_shows_what_the_answer_did_not() {
     assert_eq!((&events[0]["event"], &events[0]["question"]), (&"started".into(), &QUESTION.into()));
     assert_eq!(place.run(&["trace", "--format", "json"]).json()[1]["id"], first);
     let ended = place.run(&["trace", "ffff"]);
-    assert_eq!((ended.code, ended.stderr.lines().next()), (2, Some("error: no run `ffff` is kept")));
+    assert_eq!((ended.code, ended.stderr.lines().next()), (2, Some("error: there is no saved run `ffff`")));
     assert!(ended.stderr.contains("hint: `querymend trace` lists"));
 }
 
 #[test]
-fn l08_the_configuration_says_how_many_runs_are_kept_and_where() {
-    let place = Place::with_demo();
-    place.file("querymend.yaml", "trace: {keep: 1, folder: here}\n");
-    asked(&place, QUESTION);
-    asked(&place, QUESTION);
+fn configuration_sets_trace_count_and_folder() {
+    let place = TestDir::with_demo();
+    place.write_file("querymend.yaml", "trace: {max_traces: 1, folder: here}\n");
+    ask_question(&place, QUESTION);
+    ask_question(&place, QUESTION);
     assert_eq!(std::fs::read_dir(place.path("here")).unwrap().count(), 1);
     assert!(!place.path("state").exists());
-    place.file("querymend.yaml", "trace: {keep: 0}\n");
-    asked(&place, QUESTION);
+    place.write_file("querymend.yaml", "trace: {max_traces: 0}\n");
+    ask_question(&place, QUESTION);
     assert!(!place.path("state").exists());
 }
 
 #[test]
-fn q14_the_list_says_when_and_how_each_run_ended_in_words() {
-    let place = Place::with_demo();
-    asked(&place, QUESTION);
-    let server = Server::saying(&["SELECT flavour FROM products"]);
+fn list_shows_time_and_outcome_of_each_run() {
+    let place = TestDir::with_demo();
+    ask_question(&place, QUESTION);
+    let server = ScriptedModelServer::with_replies(&["SELECT flavour FROM products"]);
     let ended = place.run(&[
         "ask",
         "--db",
@@ -71,19 +71,19 @@ fn q14_the_list_says_when_and_how_each_run_ended_in_words() {
     std::fs::write(run(old), "{\"event\": \"started\", \"question\": \"How many?\"}\n").unwrap();
     let listed = place.run(&["trace"]);
     assert_eq!(listed.stdout.lines().count(), 3, "{}", listed.stdout);
-    let known = format!("{old}  2022-02-22T19:22:22Z  cut off     How many?");
+    let known = format!("{old}  2022-02-22T19:22:22Z  interrupted          How many?");
     assert_eq!(listed.stdout.lines().last(), Some(known.as_str()));
     assert!(
-        listed.stdout.contains("Z  gave up     Which products have") && !listed.stdout.contains("gave_up"),
+        listed.stdout.contains("Z  gave up              Which products have") && !listed.stdout.contains("gave_up"),
         "{}",
         listed.stdout
     );
-    assert!(listed.stdout.contains("Z  answered    Show the id"), "{}", listed.stdout);
+    assert!(listed.stdout.contains("Z  answered             Show the id"), "{}", listed.stdout);
     // Programs are told the words of the protocol.
     let json = place.run(&["trace", "--format", "json"]).json();
     assert_eq!((&json[0]["status"], &json[2]["began"]), (&"gave_up".into(), &"2022-02-22T19:22:22Z".into()), "{json}");
     let told = place.run(&["trace", "last"]).stdout;
     assert!(told.contains("\nended: gave up (") && !told.contains("gave_up"), "{told}");
     let one = place.run(&["trace", json[1]["id"].as_str().unwrap()]).stdout;
-    assert!(one.contains("took: 1 call of the model"), "{one}");
+    assert!(one.contains("took: 1 call to the model"), "{one}");
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use querymend_sql::Hit;
+use querymend_sql::ValueMention;
 use querymend_sql::schema::{Column, ForeignKey, Table};
 use serde_json::Value;
 
@@ -277,7 +277,7 @@ impl Values {
     }
 
     /// The longest values that the question has, word by word.
-    pub fn hits(&self, question: &str) -> Vec<Hit> {
+    pub fn hits(&self, question: &str) -> Vec<ValueMention> {
         let words = plain(question);
         let (mut hits, mut at) = (Vec::new(), 0);
         while at < words.len() {
@@ -294,7 +294,7 @@ impl Values {
             };
             for (table, column) in places {
                 let (value, table, column) = (value.clone(), table.clone(), column.clone());
-                hits.push(Hit { value, table, column, start: at, end: at + count, ..Hit::default() });
+                hits.push(ValueMention { value, table, column, start: at, end: at + count, ..ValueMention::default() });
             }
             at += count;
         }

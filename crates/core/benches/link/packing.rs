@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use querymend::context::{Packing, Tables};
+use querymend::linking::{PackingOptions, SchemaLinker};
 use querymend_sql::Policy;
 use querymend_sql::dialect::SQLITE;
-use querymend_sql::schema::{Schema, Table, as_ddl};
+use querymend_sql::schema::{Schema, Table, render_ddl};
 use serde_json::Value;
 
 use crate::catalogue::{self, Asked};
@@ -37,11 +37,11 @@ pub fn measure(data: &Path) {
 }
 
 fn row(name: &str, schemas: &[(String, Schema)], asked: &[Asked], share: f64) {
-    let whole_only = Packing { first: 0, ..Packing::default() };
+    let whole_only = PackingOptions { leading_tables: 0, ..PackingOptions::default() };
     let (mut questions, mut kept) = (0, [[0; 2]; 3]);
     for (database, schema) in schemas {
-        let tables = Tables::new(Arc::new(schema.clone()), &SQLITE, &Policy::default());
-        let texts: Vec<String> = schema.tables().iter().map(|t| as_ddl(t, &SQLITE)).collect();
+        let tables = SchemaLinker::new(Arc::new(schema.clone()), &SQLITE, &Policy::default());
+        let texts: Vec<String> = schema.tables().iter().map(|t| render_ddl(t, &SQLITE)).collect();
         let room = (texts.iter().map(String::len).sum::<usize>() as f64 * share) as usize;
         let names: BTreeSet<String> = schema.tables().iter().map(|t| t.name.to_lowercase()).collect();
         for question in asked.iter().filter(|q| q.database == *database) {
@@ -51,7 +51,7 @@ fn row(name: &str, schemas: &[(String, Schema)], asked: &[Asked], share: f64) {
                 .into_iter()
                 .map(|i| texts[i].as_str())
                 .collect();
-            let whole = tables.packed(&question.question, &[], room, &whole_only).text;
+            let whole = tables.pack_tables(&question.question, &[], room, &whole_only).text;
             let packed = tables.link(&question.question, room).text;
             assert!(packed.len() <= room);
             for (kept, text) in kept.iter_mut().zip([before, whole, packed]) {

@@ -1,22 +1,22 @@
-//! What is wrong with a configuration, and where.
+//! Configuration errors and their location.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::secret;
 
-/// What is wrong with a configuration. The message never repeats the file, which might hold what should not be there.
+/// Error in a configuration. The message never quotes the file, which might contain a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The file, where it came from one.
+    /// File that contains the error; `None` if the configuration did not come from a file.
     pub file: Option<PathBuf>,
-    /// The line and the column, from 1.
-    pub place: Option<(u64, u64)>,
-    /// The field, with the sections that it is in.
+    /// Line and column, both starting at 1.
+    pub location: Option<(u64, u64)>,
+    /// Field, qualified by its sections.
     pub field: Option<String>,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What can be done about it.
+    /// Suggested action.
     pub hint: String,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for ConfigError {
         if let Some(file) = &self.file {
             write!(f, "{}: ", file.display())?;
         }
-        if let Some((line, column)) = self.place {
+        if let Some((line, column)) = self.location {
             write!(f, "line {line}, column {column}: ")?;
         }
         if let Some(field) = &self.field {
@@ -38,52 +38,52 @@ impl fmt::Display for ConfigError {
 }
 
 impl ConfigError {
-    /// A value that a program set.
-    pub(super) fn value(field: &str, message: String) -> Self {
-        let message = without_secret(message);
-        let hint = if message.contains("secrets") { secret::WHERE.to_owned() } else { see() };
-        Self { file: None, place: None, field: Some(field.to_owned()), message, hint }
+    /// Creates an error for a value that a program set.
+    pub(super) fn invalid_value(field: &str, message: String) -> Self {
+        let message = redact_secret(message);
+        let hint = if message.contains("secrets") { secret::SECRETS_HINT.to_owned() } else { docs_hint() };
+        Self { file: None, location: None, field: Some(field.to_owned()), message, hint }
     }
 
-    /// A file that cannot be read.
+    /// Creates an error for a file that cannot be read.
     pub(super) fn file(file: &Path, why: impl fmt::Display) -> Self {
         Self {
             file: Some(file.to_owned()),
-            place: None,
+            location: None,
             field: None,
             message: format!("it cannot be read: {why}"),
-            hint: "check the path, and that you may read the file".to_owned(),
+            hint: "check the path and the permissions of the file".to_owned(),
         }
     }
 
-    /// A text that is not a configuration.
+    /// Creates an error for text that is not a valid configuration.
     pub(super) fn yaml(error: &serde_saphyr::Error, text: &str) -> Self {
         let error = error.without_snippet();
         let place = error.location().map(|at| (at.line(), at.column()));
-        // The place is said in one form for all errors, so it is taken off where the words end with it.
+        // `Display` prints the location for all errors, so strip it from the parser's message.
         let words = error.to_string();
         let words = words.strip_prefix("error: ").unwrap_or(&words);
         let tail = place.map(|(line, column)| format!(" at line {line}, column {column}")).unwrap_or_default();
-        let mut message = in_our_words(words.strip_suffix(&tail).unwrap_or(words)).to_owned();
-        let mut hint = see();
+        let mut message = friendly_message(words.strip_suffix(&tail).unwrap_or(words)).to_owned();
+        let mut hint = docs_hint();
         if let serde_saphyr::Error::SerdeUnknownField { field, .. } = error
-            && secret::in_name(field)
+            && secret::is_secret_name(field)
         {
             message = format!("`{field}` would be a secret, and secrets do not belong in this file");
         }
-        message = without_secret(message);
+        message = redact_secret(message);
         if message.contains("secrets") {
-            hint = secret::WHERE.to_owned();
+            hint = secret::SECRETS_HINT.to_owned();
         }
-        Self { file: None, place, field: place.and_then(|(line, _)| field_at(text, line)), message, hint }
+        Self { file: None, location: place, field: place.and_then(|(line, _)| field_at(text, line)), message, hint }
     }
 
-    /// With the place where the text says what is wrong: its field, or else the section that the field is missing from.
-    pub(super) fn in_text(mut self, text: &str) -> Self {
+    /// Adds the location of the field, or of its section if the field is missing.
+    pub(super) fn locate_in(mut self, text: &str) -> Self {
         let found = |wanted: &str| {
             text.lines().zip(1..).find_map(|(line, number)| {
                 let (_, value) = line.split_once(':')?;
-                // Few lines end in the right word, so few are looked at closely.
+                // Cheap suffix test first: `field_at` is only needed for the few lines that match.
                 let (before, _) = line.split_at(line.len() - value.len() - 1);
                 let last = wanted.rsplit('.').next()?;
                 let column = line.len() - value.trim_start().len() + 1;
@@ -91,45 +91,46 @@ impl ConfigError {
             })
         };
         let field = self.field.as_deref().unwrap_or_default();
-        self.place = found(field).or_else(|| found(field.split_once('.')?.0));
+        self.location = found(field).or_else(|| found(field.split_once('.')?.0));
         self
     }
 
-    pub(super) fn in_file(mut self, file: &Path) -> Self {
+    pub(super) fn with_file(mut self, file: &Path) -> Self {
         self.file = Some(file.to_owned());
         self
     }
 }
 
-/// The reader speaks to programmers in places.
-fn in_our_words(words: &str) -> &str {
+/// Replaces parser messages that are addressed to programmers.
+fn friendly_message(words: &str) -> &str {
     match words {
         "invalid boolean" => "it must be true or false",
         "invalid u32" | "invalid u64" => "it must be a whole number, not below 0",
         "invalid floating point" => "it must be a number",
         "expected string scalar" => "it must be a text",
-        "expected mapping start" => "it must hold fields of its own",
+        "expected mapping start" => "it must be a mapping with fields",
         _ => words.split_once(", set DuplicateKeyPolicy").map_or(words, |(words, _)| words),
     }
 }
 
-/// A message without the word of the file that it is about, where that word is a secret in the wrong place.
-fn without_secret(message: String) -> String {
+/// Replaces a message that quotes a misplaced secret.
+fn redact_secret(message: String) -> String {
     let words = message.split(|c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | ','));
-    match words.filter_map(secret::in_value).next() {
+    match words.filter_map(secret::find_secret).next() {
         Some(what) => {
-            format!("{what} stands where a field or a value is expected, and secrets do not belong in this file")
+            format!("{what} is used as a field or a value, and secrets do not belong in this file")
         }
         None => message,
     }
 }
 
-fn see() -> String {
-    "docs/config.md lists every field with its default".to_owned()
+fn docs_hint() -> String {
+    "docs/guide/configuration.md lists every field with its default".to_owned()
 }
 
-/// The field that a line belongs to, by its indentation: `self_correction.max_attempts`. Only a help for people, so
-/// braces are not looked into.
+/// Returns the field that a line belongs to, by its indentation: `self_correction.max_attempts`.
+///
+/// Only used in messages, so flow mappings in braces are not parsed.
 fn field_at(text: &str, line: u64) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     let mut indent = usize::MAX;
@@ -142,7 +143,7 @@ fn field_at(text: &str, line: u64) -> Option<String> {
         }
         let Some((name, _)) = trimmed.split_once(':') else { continue };
         let name = name.trim_matches(['"', '\'', ' ']);
-        // What is no plain word is no field of ours, and might be part of a text.
+        // Other keys are not configuration fields, and may be part of a text block.
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
             return None;
         }

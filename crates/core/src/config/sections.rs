@@ -1,4 +1,4 @@
-//! The sections of the file.
+//! Sections of the configuration file.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,27 +6,30 @@ use std::time::Duration;
 use querymend_engine::Limits;
 use serde::{Deserialize, Serialize};
 
-use super::{duration, range};
-use crate::guard::Budget;
+use super::duration;
+use crate::config::validate;
+use crate::resilience::Budget;
 
-/// Longest time that one reply of a model may take, unless the configuration says otherwise.
+/// Default maximum time of one model request.
 const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Whether and how queries are mended.
+/// Self-correction of failed queries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SelfCorrection {
-    /// Off, the first draft is run as it is, and its failure is the answer.
+    /// `false` to run the first draft unchanged and to report its failure as the answer.
     pub enabled: bool,
-    /// The most drafts of one question, the first included: 1 to 10.
-    #[serde(deserialize_with = "range::attempts")]
+    /// Maximum number of drafts per question, including the first: 1 to 10.
+    #[serde(deserialize_with = "validate::attempts")]
     pub max_attempts: u32,
-    /// The critic holds a query back that is known to fail. What is not harmless is held back in any case.
+    /// `true` if the reviewer blocks queries that it predicts to fail. Unsafe queries are always
+    /// blocked.
     pub preflight_validation: bool,
-    /// When the attempts are spent, plain rows are fetched and looked at here.
+    /// `true` to fetch plain rows and analyze them in this process after the last attempt.
     pub fallback: bool,
-    /// Whether a person is asked where a question has several readings that lead to different rows. Absent: `chat` on a
-    /// terminal, `ask` on a terminal, the page and MCP clients with elicitation ask, nothing else does.
+    /// `true` to ask the user if a question has several interpretations with different rows. If
+    /// absent, `chat` and `ask` on a terminal, the web page, and MCP clients with elicitation ask;
+    /// nothing else does.
     pub ask_user: Option<bool>,
 }
 
@@ -37,20 +40,20 @@ impl Default for SelfCorrection {
     }
 }
 
-/// What one question may take; how many drafts is said under `self_correction`.
+/// Budget of one question. The number of drafts is set in `self_correction`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetSection {
-    /// The most tokens, read and written together.
-    #[serde(deserialize_with = "range::tokens")]
+    /// Maximum number of tokens, input and output combined. No limit if absent.
+    #[serde(deserialize_with = "validate::tokens")]
     pub tokens: Option<u64>,
-    /// The most money, in US dollars.
-    #[serde(deserialize_with = "range::cost_usd")]
+    /// Maximum cost, in US dollars. No limit if absent.
+    #[serde(deserialize_with = "validate::cost_usd")]
     pub cost_usd: Option<f64>,
-    /// The longest time.
+    /// Maximum time.
     #[serde(with = "duration")]
     pub time: Duration,
-    /// The longest time that one reply of the model may take, within what is left of `time`.
+    /// Maximum time of one model request, within the remainder of `time`.
     #[serde(with = "duration")]
     pub request: Duration,
 }
@@ -61,21 +64,21 @@ impl Default for BudgetSection {
     }
 }
 
-/// What one query may take.
+/// Limits of one query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsSection {
-    /// The most rows that are given back.
-    #[serde(deserialize_with = "range::rows")]
+    /// Maximum number of rows returned.
+    #[serde(deserialize_with = "validate::rows")]
     pub rows: usize,
-    /// The most memory that they may take, in bytes.
-    #[serde(deserialize_with = "range::bytes")]
+    /// Maximum size of the returned rows, in bytes.
+    #[serde(deserialize_with = "validate::bytes")]
     pub bytes: usize,
-    /// The longest that the query may run.
+    /// Maximum execution time.
     #[serde(with = "duration")]
     pub time: Duration,
-    /// The most memory that the database may use on the way, in bytes.
-    #[serde(deserialize_with = "range::memory")]
+    /// Maximum memory that the database may use for execution, in bytes.
+    #[serde(deserialize_with = "validate::memory")]
     pub memory: usize,
 }
 
@@ -91,44 +94,51 @@ impl From<Limits> for LimitsSection {
     }
 }
 
-/// What is remembered of answers.
+/// Memory of past answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemorySection {
-    /// Off, nothing is recalled and nothing kept.
+    /// `false` to neither retrieve nor store examples.
     pub enabled: bool,
-    /// Where it is kept: a file, or the address of a server.
-    #[serde(deserialize_with = "range::store")]
+    /// Location of the store: a file path or a server URL.
+    #[serde(deserialize_with = "validate::store")]
     pub store: Option<String>,
-    /// How many examples a model is shown: 0 to 20.
-    #[serde(deserialize_with = "range::examples")]
+    /// Maximum number of few-shot examples in a prompt: 0 to 20.
+    #[serde(deserialize_with = "validate::examples")]
     pub examples: usize,
-    /// Examples of other databases are shown too.
-    pub others: bool,
-    /// Answers that nobody complained about are kept.
+    /// `true` to also use examples of other databases.
+    pub cross_database: bool,
+    /// `true` to store answers that received no negative feedback.
     pub capture: bool,
-    /// What makes questions comparable, such as `static` or `openai:text-embedding-3-small`.
+    /// Embedder that compares questions, such as `static` or `openai:text-embedding-3-small`.
     pub embedder: String,
 }
 
 impl Default for MemorySection {
     fn default() -> Self {
-        Self { enabled: true, store: None, examples: 5, others: false, capture: true, embedder: "static".to_owned() }
+        Self {
+            enabled: true,
+            store: None,
+            examples: 5,
+            cross_database: false,
+            capture: true,
+            embedder: "static".to_owned(),
+        }
     }
 }
 
-/// What is kept of past runs. A trace holds questions, queries and models' texts.
+/// Retention of run traces. A trace contains questions, queries and model output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Trace {
-    /// How many runs are kept; 0 keeps none.
-    pub keep: u32,
-    /// Where they are kept.
+pub struct TraceSection {
+    /// Number of runs to keep; 0 keeps none.
+    pub max_traces: u32,
+    /// Directory of the traces.
     pub folder: Option<PathBuf>,
 }
 
-impl Default for Trace {
+impl Default for TraceSection {
     fn default() -> Self {
-        Self { keep: 100, folder: None }
+        Self { max_traces: 100, folder: None }
     }
 }

@@ -1,4 +1,4 @@
-//! What only a server needs: who may ask, what of, and how much.
+//! Server settings: authentication, authorization and limits.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,29 +8,31 @@ use std::time::Duration;
 use querymend_sql::Policy;
 use serde::{Deserialize, Serialize};
 
-use super::{ConfigError, duration, range};
+use super::{ConfigError, duration};
+use crate::config::validate;
 
-/// How `querymend serve` is set.
+/// Settings of `querymend serve`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerSection {
-    /// Where it listens. Anywhere but on this machine it needs `sign_in`.
+    /// Address to listen on. A non-loopback address requires `auth`.
     pub bind: String,
-    /// The databases that may be asked, by the names that clients use.
+    /// Databases that clients may query, by the names that clients use.
     pub databases: BTreeMap<String, String>,
-    /// Who may ask. Without it everyone who reaches the server is one user who may do everything.
-    pub sign_in: Option<SignIn>,
-    /// What users of each role may do. Without any, everyone who signs in may ask every database.
-    pub roles: BTreeMap<String, Role>,
-    /// The role of those whose token or key names none.
+    /// Authentication. Without it, everyone who reaches the server is one user with all
+    /// permissions.
+    pub auth: Option<AuthSection>,
+    /// Permissions per role. Without any, every authenticated user may query every database.
+    pub roles: BTreeMap<String, RoleSection>,
+    /// Role of users whose token or key names none.
     pub default_role: Option<String>,
-    /// How much is taken on.
+    /// Request, session and connection limits.
     pub limits: ServerLimits,
-    /// A file that gets a line for every query that ran, and for everything that was refused.
+    /// Audit log file: one line per executed query and per rejected request.
     pub audit: Option<PathBuf>,
-    /// A collector that gets traces and metrics, such as `http://127.0.0.1:4318`.
+    /// OTLP collector for traces and metrics, such as `http://127.0.0.1:4318`.
     pub otlp: Option<String>,
-    /// A folder with the files that the page computes with in the browser (Pyodide).
+    /// Directory with the Pyodide files that the web page uses to compute in the browser.
     pub pyodide: Option<PathBuf>,
 }
 
@@ -39,7 +41,7 @@ impl Default for ServerSection {
         Self {
             bind: "127.0.0.1:8642".to_owned(),
             databases: BTreeMap::new(),
-            sign_in: None,
+            auth: None,
             roles: BTreeMap::new(),
             default_role: None,
             limits: ServerLimits::default(),
@@ -51,27 +53,30 @@ impl Default for ServerSection {
 }
 
 impl ServerSection {
-    /// The files that it names.
+    /// Returns the paths in this section.
     pub(super) fn files(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        let (jwt, keys) = match &mut self.sign_in {
-            Some(sign_in) => (sign_in.jwt.as_mut(), sign_in.keys_file.as_mut()),
+        let (jwt, keys) = match &mut self.auth {
+            Some(auth) => (auth.jwt.as_mut(), auth.keys_file.as_mut()),
             None => (None, None),
         };
         let of_tokens = jwt.into_iter().flat_map(|jwt| [jwt.key_file.as_mut(), jwt.jwks_file.as_mut()]);
         of_tokens.chain([keys, self.audit.as_mut(), self.pyodide.as_mut()]).flatten()
     }
 
-    /// What is wrong only by its meaning, or together with another field.
+    /// Validates semantic constraints and constraints across fields.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |field: &'static str, message: String| Err(ConfigError::value(field, message));
+        let wrong = |field: &'static str, message: String| Err(ConfigError::invalid_value(field, message));
         if self.bind.parse::<SocketAddr>().is_err() {
-            return wrong("server.bind", format!("`{}` is no address and port, such as 127.0.0.1:8642", self.bind));
+            return wrong("server.bind", format!("`{}` is not an address and port, such as 127.0.0.1:8642", self.bind));
         }
         for (name, address) in &self.databases {
             if !is_name(name) {
-                return wrong("server.databases", format!("`{name}` is no name: letters, digits, `-` and `_`"));
+                return wrong(
+                    "server.databases",
+                    format!("`{name}` is not a valid name: use letters, digits, `-` and `_`"),
+                );
             }
-            if let Err(message) = range::check_secret("server.databases", Some(address.clone())) {
+            if let Err(message) = validate::check_secret("server.databases", Some(address.clone())) {
                 return wrong("server.databases", message);
             }
         }
@@ -83,24 +88,23 @@ impl ServerSection {
             if let Some(unknown) = unknown.filter(|_| !self.databases.is_empty()) {
                 return wrong(
                     "server.roles",
-                    format!("the role `{name}` names a database `{unknown}` that is not there"),
+                    format!("the role `{name}` names a database `{unknown}` that is not configured"),
                 );
             }
         }
-        match &self.sign_in {
-            Some(SignIn { jwt: None, keys_file: None }) => {
-                wrong("server.sign_in", "it says neither `jwt` nor `keys_file`, so nobody could sign in".to_owned())
-            }
-            Some(SignIn { jwt: Some(jwt), .. }) => {
+        match &self.auth {
+            Some(AuthSection { jwt: None, keys_file: None }) => wrong(
+                "server.auth",
+                "neither `jwt` nor `keys_file` is set, so no request could be authenticated".to_owned(),
+            ),
+            Some(AuthSection { jwt: Some(jwt), .. }) => {
                 let sources = [jwt.key_file.is_some(), jwt.jwks_file.is_some(), jwt.jwks_url.is_some()];
                 match sources.iter().filter(|given| **given).count() {
-                    1 if jwt.algorithm == Algorithm::HS256 && jwt.key_file.is_none() => {
-                        wrong("server.sign_in.jwt", "HS256 needs the secret in a `key_file`".to_owned())
+                    1 if jwt.algorithm == JwtAlgorithm::HS256 && jwt.key_file.is_none() => {
+                        wrong("server.auth.jwt", "HS256 needs the secret in a `key_file`".to_owned())
                     }
                     1 => Ok(()),
-                    _ => {
-                        wrong("server.sign_in.jwt", "it needs one of `key_file`, `jwks_file` and `jwks_url`".to_owned())
-                    }
+                    _ => wrong("server.auth.jwt", "it needs one of `key_file`, `jwks_file` and `jwks_url`".to_owned()),
                 }
             }
             _ => Ok(()),
@@ -112,52 +116,55 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
-/// How users are known.
+/// Authentication of users.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SignIn {
-    /// By tokens that somebody else gave them (JWT).
+pub struct AuthSection {
+    /// Tokens issued by an external identity provider (JWT).
     pub jwt: Option<Jwt>,
-    /// By keys that are made here (`querymend key`): a file with a line for each, which holds no key itself.
+    /// File with API keys created by `querymend key`, one line each. It does not contain the keys
+    /// themselves.
     pub keys_file: Option<PathBuf>,
 }
 
-/// Which tokens are believed.
+/// Accepted JSON Web Tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Jwt {
-    /// How they are signed: HS256, RS256 or EdDSA. No other way is believed, whatever a token says.
-    pub algorithm: Algorithm,
-    /// The shared secret (HS256) or the public key (PEM).
+    /// Signature algorithm: HS256, RS256 or EdDSA. Any other `alg` in a token header is rejected,
+    /// which prevents algorithm confusion attacks.
+    pub algorithm: JwtAlgorithm,
+    /// File with the shared secret (HS256) or the public key (PEM).
     #[serde(default)]
     pub key_file: Option<PathBuf>,
-    /// Public keys as a JSON Web Key Set.
+    /// File with public keys as a JSON Web Key Set.
     #[serde(default)]
     pub jwks_file: Option<PathBuf>,
-    /// The same from a server; it is asked again when a token names a key that is not known, and once in a while.
+    /// URL of a JSON Web Key Set. It is fetched again periodically, and when a token names an
+    /// unknown key.
     #[serde(default)]
     pub jwks_url: Option<String>,
-    /// For whom they must be meant.
+    /// Required `aud` claim.
     pub audience: String,
-    /// Who must have given them.
+    /// Required `iss` claim. Not checked if absent.
     #[serde(default)]
     pub issuer: Option<String>,
-    /// How far clocks may differ.
+    /// Maximum tolerated clock difference.
     #[serde(default = "minute", with = "duration")]
     pub clock_skew: Duration,
-    /// The claim that names the role.
+    /// Claim that contains the role.
     #[serde(default = "role")]
     pub role_claim: String,
 }
 
-/// How a token is signed.
+/// Signature algorithm of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Algorithm {
-    /// With a secret that both sides know.
+pub enum JwtAlgorithm {
+    /// HMAC with a shared secret.
     HS256,
-    /// With RSA.
+    /// RSA.
     RS256,
-    /// With Ed25519.
+    /// Ed25519.
     EdDSA,
 }
 
@@ -169,46 +176,47 @@ fn role() -> String {
     "role".to_owned()
 }
 
-/// What users of a role may do.
+/// Permissions of a role.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Role {
-    /// The databases that they may ask; all, if none is named.
+pub struct RoleSection {
+    /// Databases that the role may query; all if absent.
     pub databases: Option<Vec<String>>,
-    /// What they may not read, besides what nobody may.
+    /// Access policy in addition to the global one.
     pub policy: Policy,
-    /// The most rows that they get.
+    /// Maximum number of rows returned. No additional limit if absent.
     pub max_rows: Option<usize>,
-    /// They may see and reset circuit breakers, and change examples that all users share.
-    pub administer: bool,
+    /// `true` if the role may reset circuit breakers and edit shared examples. It may also inspect
+    /// the breakers.
+    pub admin: bool,
 }
 
-/// How much a server takes on.
+/// Request, session and connection limits of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerLimits {
-    /// The longest request, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub body_bytes: usize,
-    /// Requests of one user in a minute; 0 is no limit.
-    pub per_minute: u32,
-    /// Requests of one user at the same time.
-    pub concurrent: usize,
-    /// Requests of all users at the same time.
-    pub concurrent_all: usize,
-    /// Conversations that are kept of one user.
+    /// Rate limit: requests per user and minute; 0 is no limit.
+    pub requests_per_minute: u32,
+    /// Maximum number of concurrent requests per user.
+    pub max_concurrent_per_user: usize,
+    /// Maximum number of concurrent requests of all users.
+    pub max_concurrent: usize,
+    /// Maximum number of sessions kept per user.
     pub sessions: usize,
-    /// How long a conversation is kept when nothing is said in it.
+    /// Time after which an idle session expires.
     #[serde(with = "duration")]
     pub session_age: Duration,
-    /// Connections from one address at the same time (of IPv6, from one network of 64 bits).
+    /// Maximum number of concurrent connections per client address (per /64 network for IPv6).
     pub connections_per_address: usize,
-    /// How long a connection stays open on which nothing is asked.
+    /// Time after which an idle connection is closed.
     #[serde(with = "duration")]
     pub idle: Duration,
-    /// How long an answer waits for a client that does not read it.
+    /// Time that a response waits for a client that does not read it (slow-read attack).
     #[serde(with = "duration")]
     pub stalled: Duration,
-    /// How long requests that run may go on when the server is to stop.
+    /// Grace period of running requests at shutdown.
     #[serde(with = "duration")]
     pub shutdown: Duration,
 }
@@ -217,9 +225,9 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             body_bytes: 1 << 20,
-            per_minute: 600,
-            concurrent: 32,
-            concurrent_all: 2_048,
+            requests_per_minute: 600,
+            max_concurrent_per_user: 32,
+            max_concurrent: 2_048,
             sessions: 100,
             session_age: Duration::from_secs(24 * 60 * 60),
             connections_per_address: 2_048,

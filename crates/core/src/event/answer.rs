@@ -1,26 +1,26 @@
-//! How a question ended, with everything that led there.
+//! Answer of a run with its attempts, corrections and cost.
 
-use crate::confidence::ConfidenceFeatures;
-use querymend_sql::{Applied, ErrorType, Finding, Rows};
+use crate::confidence::{Confidence, ConfidenceFeatures};
+use querymend_sql::{AppliedFix, ErrorType, Finding, Rows};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Problem;
 use crate::chart::Chart;
 
-/// What was spent.
+/// Model usage.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// Tokens that models read.
+    /// Number of input tokens.
     pub input_tokens: u64,
-    /// Tokens that models wrote.
+    /// Number of output tokens.
     pub output_tokens: u64,
-    /// What that cost, where the price is known.
+    /// Cost in US dollars; absent if the price is unknown.
     pub usd: Option<f64>,
 }
 
 impl Cost {
-    /// Both together. The price stays unknown only if both are.
+    /// Adds two costs. The price is unknown only if both are.
     pub fn plus(self, other: Cost) -> Cost {
         Cost {
             input_tokens: self.input_tokens + other.input_tokens,
@@ -33,246 +33,240 @@ impl Cost {
     }
 }
 
-/// How a question ended.
+/// Outcome of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// With rows.
+pub enum AnswerStatus {
+    /// Answered with rows.
     Answered,
-    /// With a query that was checked and not run, because there is no database.
+    /// Answered with a query that was reviewed but not executed, because there is no database.
     Drafted,
-    /// Without: every way was tried.
+    /// Not answered: every attempt failed.
     GaveUp,
-    /// A person has to choose between readings: see `clarification`.
+    /// The user has to choose between interpretations: see `clarification`.
     AskUser,
-    /// It was no question about the data, and was answered in words.
+    /// Not a question about the data; answered in text.
     Chat,
-    /// The world was in the way: no database, no model, cancelled.
+    /// An external condition prevented the answer: no database, no model, or cancelled.
     Failed,
-    /// The database lacks what the question asks about; `problem` says what is missing and names the closest tables.
+    /// The database lacks the subject of the question. `problem` names the missing subject and the
+    /// closest tables.
     Abstained,
     /// The message asks to change data, which is never done.
     Refused,
 }
 
-/// Why a run ended.
+/// Reason that a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
-    /// The query ran.
+pub enum StopReason {
+    /// The query was executed.
     Answered,
-    /// The query passed every check, and there is no database to run it on.
+    /// The query passed every check, and there is no database to execute it.
     NotRun,
-    /// It was answered in words.
-    Talked,
-    /// The attempts are spent.
-    AttemptsSpent,
-    /// The model wrote a query that was there before.
-    SameSql,
-    /// The same fault came twice in a row.
+    /// The message was answered in text.
+    Chat,
+    /// The attempts are exhausted.
+    MaxAttempts,
+    /// The model repeated a previous query.
+    RepeatedSql,
+    /// The same error occurred twice in a row.
     SameError,
-    /// The kind of failure is not worth another try.
+    /// The kind of failure is not retryable.
     NotRetryable,
-    /// Correction is turned off.
+    /// Self-correction is disabled.
     CorrectionOff,
-    /// The policy allows no more tries for this kind of failure.
-    PolicySpent,
-    /// As many tokens were used as were allowed.
-    TokensSpent,
-    /// As much was spent as was allowed.
-    CostSpent,
-    /// The time is up.
-    TimeSpent,
-    /// The model cannot be asked.
+    /// The retry policy allows no more attempts for this kind of failure.
+    RetryPolicy,
+    /// The token budget is exhausted.
+    TokenBudget,
+    /// The cost budget is exhausted.
+    CostBudget,
+    /// The deadline has passed.
+    TimeBudget,
+    /// The model is unavailable.
     ModelFailed,
-    /// The database cannot be asked.
+    /// The database is unavailable.
     DatabaseFailed,
-    /// Someone stopped it.
+    /// The run was cancelled.
     Cancelled,
-    /// The question itself cannot be taken on.
+    /// The question is invalid.
     BadQuestion,
     /// Nothing in the database covers the subject of the question.
     MissingSubject,
     /// The message asks to change data.
     WriteRequest,
-    /// The question has several readings that lead to different rows.
+    /// The question has several interpretations that lead to different rows.
     Ambiguous,
 }
 
-/// How sure an answer is, from checks and not from the model's opinion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Confidence {
-    /// Something speaks against it.
-    Low,
-    /// It was mended, or something could not be checked.
-    Medium,
-    /// It passed every check as it was written.
-    High,
-}
-/// One draft and what became of it.
+/// Draft and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Attempt {
-    /// From 1.
+    /// Number of the attempt, starting at 1.
     pub number: u32,
-    /// The query as the model wrote it, out of its wrapping; the whole text where there is no query in it.
+    /// Query extracted from the model's text; the entire text if it contains no query.
     pub sql: String,
-    /// The query that was sent, if it was mended.
+    /// Query that was executed if it differs because of a repair; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mended: Option<String>,
-    /// What was done to it.
+    /// Fixes applied to the query.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub fixes: Vec<Applied>,
-    /// What went wrong.
+    pub fixes: Vec<AppliedFix>,
+    /// Error message. Absent if the query succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The rule that this belongs to.
+    /// Code of the rule that the error belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
-    /// The family of failure.
+    /// Category of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<ErrorType>,
-    /// The way in which the model was asked; empty for the first draft.
+    /// Retry strategy that produced the draft; empty for the first draft.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub strategy: &'static str,
-    /// It never reached the database: the critic held it back.
+    /// `true` if the review blocked the query before execution.
     pub held_back: bool,
 }
 
-/// One correction, as the protocol tells it.
+/// Outcome of one correction.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Correction {
-    /// What was wrong.
+    /// Error that was corrected.
     pub original_error: String,
-    /// How it was mended: a rule, or the way in which the model was asked.
+    /// Rule or retry strategy that corrected it.
     pub strategy: String,
-    /// The query ran afterwards.
+    /// `true` if the query was executed successfully afterwards.
     pub successful: bool,
-    /// How sure it is.
+    /// Confidence in the correction.
     pub confidence: Confidence,
-    /// How long it took.
+    /// Duration, in milliseconds.
     pub duration_ms: f64,
 }
 
-/// What a run took.
+/// Statistics of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Metadata {
-    /// Questions of the conversation so far, with this one.
+    /// Number of questions in the conversation, including this one.
     pub turns: u32,
-    /// Calls of a model.
+    /// Number of model calls.
     pub llm_calls: u32,
-    /// Calls of a database.
+    /// Number of database calls.
     pub tool_executions: u32,
-    /// Corrections that were tried, by rules and by the model.
+    /// Number of attempted corrections, by rules and by the model.
     pub correction_attempts: u32,
-    /// From the question to the answer.
+    /// Time from question to answer, in milliseconds.
     pub total_duration_ms: f64,
-    /// What every query was checked against before it was run: groups of rules, then registered validators. Empty where no query
-    /// was reviewed.
+    /// Checks applied to every query before execution: rule groups, then registered validators.
+    /// Empty if no query was reviewed.
     pub guardrails_checked: Vec<String>,
-    /// Reviews of queries, each against all guardrails.
+    /// Number of reviewed queries, each against all guardrails.
     pub reviews: u32,
 }
 
-/// A program over plain rows, for whoever asked to run where it can do no harm. It was written by a model and has not been run.
+/// Program over plain rows, for the client to run in a sandbox.
+///
+/// It was written by a model and has not been run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Program {
-    /// The rows that it needs.
-    pub tables: Vec<Plain>,
-    /// Python with pandas, which leaves its answer in `result`.
+    /// Input tables.
+    pub tables: Vec<TableQuery>,
+    /// Python with pandas; assigns its answer to `result`.
     pub code: String,
 }
 
-/// A whole table, as a program knows it.
+/// Input table of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Plain {
-    /// The variable that holds its rows.
+pub struct TableQuery {
+    /// Variable that holds the rows.
     pub name: String,
-    /// The table.
+    /// Name of the table.
     pub table: String,
-    /// The query that fetches its rows.
+    /// Query that fetches the rows.
     pub sql: String,
 }
 
-/// A question back to the person who asked: several readings lead to different rows.
+/// Clarification question to the user: several interpretations lead to different rows.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Clarification {
-    /// The question in plain words: "Which date: orders.ordered_on or orders.shipped_on?".
+    /// Question in plain language: "Which date: orders.ordered_on or orders.shipped_on?".
     pub question: String,
-    /// Two to four options, the most likely first.
-    pub options: Vec<Choice>,
+    /// Two to four options, most likely first.
+    pub options: Vec<ClarificationChoice>,
 }
 
-/// One option of a clarifying question.
+/// Option of a clarification question.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Choice {
-    /// What tells it from the other options, such as `orders.shipped_on`.
+#[schemars(rename = "Choice")]
+pub struct ClarificationChoice {
+    /// Distinguishing part of the option, such as `orders.shipped_on`.
     pub label: String,
-    /// The query of this reading. Send it back as `choice`, with the same question, to go on; it is reviewed again.
+    /// Query of this interpretation. Send it back as `choice` with the same question to continue.
+    /// It is reviewed again.
     pub sql: String,
-    /// What speaks for it.
+    /// Reason for this interpretation.
     pub why: String,
-    /// The first rows that the query returns, at most 3; `truncated` says that there are more.
+    /// First rows of the query, at most 3; `truncated` is `true` if there are more.
     pub preview: Rows,
 }
 
-/// How a question ended, with everything that led there.
+/// Answer to a question, with its attempts and corrections.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
-    /// How it ended.
-    pub status: Status,
-    /// Why it ended.
-    pub stop: Stop,
-    /// By which the run is found again.
+    /// Outcome of the question.
+    pub status: AnswerStatus,
+    /// Reason that the run ended.
+    pub stop: StopReason,
+    /// Identifier of the run.
     pub trace_id: String,
-    /// The question.
+    /// Question of the user.
     pub question: String,
-    /// The query that ran, or the best attempt.
+    /// Query that was executed, or the best attempt.
     pub sql: Option<String>,
-    /// The rows.
+    /// Rows of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<Rows>,
-    /// The picture that fits the rows.
+    /// Chart that fits the rows. Absent if a table is more readable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chart: Option<Chart>,
-    /// Words instead of rows, or beside them: one sentence that is made without a model, or the model's summary where one was
-    /// asked for.
+    /// Text instead of rows, or alongside them. One sentence generated without a model, or the
+    /// model's summary if it was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// How sure the answer is.
+    /// Confidence in the answer.
     pub confidence: Confidence,
-    /// What the level was computed from; only `ask --batch` shows it.
+    /// Features that the confidence was computed from; only serialized by `ask --batch`.
     #[serde(skip)]
     pub confidence_features: Option<ConfidenceFeatures>,
-    /// Why it is no surer.
+    /// Reasons that the confidence is not higher.
     pub reasons: Vec<String>,
-    /// What was mended in the query that ran.
-    pub fixes: Vec<Applied>,
-    /// What is odd about the query that ran.
+    /// Fixes applied to the executed query.
+    pub fixes: Vec<AppliedFix>,
+    /// Warnings about the executed query.
     pub warnings: Vec<Finding>,
-    /// Every draft.
+    /// All drafts.
     pub attempts: Vec<Attempt>,
-    /// Every correction.
+    /// All corrections.
     pub corrections: Vec<Correction>,
-    /// The examples that the model was shown, by their ids in memory.
+    /// IDs of the few-shot examples in the prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
-    /// The example that it was answered from, without a model.
+    /// ID of the example that provided the query without a model. Absent if a model was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remembered: Option<String>,
-    /// What a person has to choose; only with the status `ask_user`.
+    /// Clarification question; only present if the status is `ask_user`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clarification: Option<Clarification>,
-    /// The rows come from plain SELECTs that were analysed here.
+    /// `true` if the rows come from plain SELECTs that were analyzed in this process.
     pub fallback: bool,
-    /// What can be computed where the question came from, since no query answered it.
+    /// Program for the client to run, because no query answered the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub analysis: Option<Program>,
-    /// Why there is no answer.
+    /// Reason that there is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
-    /// What the run took.
+    /// Statistics of the run.
     pub metadata: Metadata,
-    /// What models cost.
+    /// Cost of all model calls.
     pub cost: Cost,
 }

@@ -1,30 +1,30 @@
-//! Why there is no answer, in a form that protocols can map.
+//! Problem report that protocols can map to their status codes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why there is no answer, in a form that protocols can map.
+/// Reason that there is no answer, in a form that protocols can map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
-    /// The kind.
+    /// Kind of problem.
     pub code: ProblemCode,
-    /// For people.
+    /// Human-readable description.
     pub message: String,
-    /// What can be done about it.
+    /// Suggested action. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// When to try again, in seconds.
+    /// Time to wait before a retry, in seconds. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<u64>,
 }
 
 impl Problem {
-    /// One of a kind, with nothing to be said about what can be done.
+    /// Creates a problem without a hint.
     pub fn new(code: ProblemCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: None, retry_after_s: None }
     }
 
-    /// With what can be done about it.
+    /// Sets the suggested action.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -32,7 +32,7 @@ impl Problem {
     }
 }
 
-/// The kinds of failure that clients tell apart.
+/// Kind of problem that clients can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -59,7 +59,7 @@ pub enum ProblemCode {
 }
 
 impl ProblemCode {
-    /// The HTTP status that says it.
+    /// Returns the HTTP status code.
     pub fn http_status(self) -> u16 {
         match self {
             ProblemCode::MaxRetriesExceeded | ProblemCode::BudgetExceeded | ProblemCode::Internal => 500,
@@ -74,12 +74,12 @@ impl ProblemCode {
             ProblemCode::Conflict => 409,
             ProblemCode::TooLarge => 413,
             ProblemCode::TooManyRequests => 429,
-            // The client is gone: nobody reads it, but logs do.
+            // The client has disconnected; the status only appears in logs.
             ProblemCode::Cancelled => 499,
         }
     }
 
-    /// The gRPC status that says it.
+    /// Returns the gRPC status code.
     pub fn grpc_status(self) -> &'static str {
         match self {
             ProblemCode::MaxRetriesExceeded => "FAILED_PRECONDITION",

@@ -1,267 +1,313 @@
-//! Clarifying questions: where a question has several readings that lead to different rows, a person chooses one.
+//! Clarification questions.
+//!
+//! If a question has several interpretations that lead to different rows, the user chooses one.
 
-use querymend_sql::diff::Tokens;
-use querymend_sql::{Applicability, Approved, MAX_READINGS, Reading, Readings, Repair, Request, Rows, readings};
-use querymend_sql::{Status as Repaired, review};
+use querymend_sql::diff::NormalizedTokens;
+use querymend_sql::{
+    Applicability, Approved, Interpretation, Interpretations, MAX_INTERPRETATIONS, RepairOutcome, RepairRequest, Rows,
+    interpretations,
+};
+use querymend_sql::{RepairStatus, review};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::steps::is_empty;
-use super::weigh::key;
-use super::{Hindrance, Purpose, Run, Step};
-use crate::event::{Answer, Choice, Clarification, Confidence, Status, Stop};
+use super::vote::result_fingerprint;
+use super::{Purpose, QuestionRun, RunStep, StepError};
+use crate::event::{Answer, AnswerStatus, Clarification, ClarificationChoice, Confidence, StopReason};
 use crate::prompts;
 use crate::retry::RetryStrategy;
-use crate::strategies::Trouble;
+use crate::strategies::AttemptFailure;
 
-/// The strategy of an attempt whose query a person chose.
-pub(super) const CHOICE: &str = "choice";
-/// Rows of a preview.
+/// Maximum number of rows in a preview.
 const MAX_PREVIEW_ROWS: usize = 3;
-/// Bytes of the label of a draft.
-const MAX_LABEL: usize = 160;
-/// How many failed drafts, the latest first, are searched for readings.
+/// Maximum length of a draft's label, in bytes.
+const MAX_LABEL_BYTES: usize = 160;
+/// Maximum number of failed drafts, latest first, that are searched for interpretations.
 const MAX_FAILED_DRAFTS: usize = 3;
 
-/// What happens where a question has several readings that lead to different rows.
+/// Handling of questions with several interpretations that lead to different rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Clarify {
-    /// The run ends with a question and two to four options.
+    /// Ends the run with a question and two to four options.
     Ask,
-    /// The most likely reading is taken, and the answer says so; also where nothing proves that one is right.
+    /// Uses the most likely interpretation, even without proof, and reports the assumption.
     Assume,
-    /// The most likely reading is taken if something proves that its names are right, else the question is given up.
+    /// Uses the most likely interpretation if its names are proven correct, otherwise gives up.
     Off,
 }
 
 impl Clarify {
-    /// Returns what the setting `ask_user` says; where it is absent, `by_default` decides whether to ask.
+    /// Returns the mode for the setting `ask_user`. If it is absent, `by_default` decides.
     pub fn from_setting(ask_user: Option<bool>, by_default: bool) -> Self {
         if ask_user.unwrap_or(by_default) { Self::Ask } else { Self::Off }
     }
 }
 
-/// Readings whose rows are being compared, and what follows if nobody is asked.
-pub(super) struct Comparison {
-    readings: Readings,
-    /// Their queries, as [`Tokens::identity`] has them.
+/// Interpretations whose results are being compared, and the continuation if the user is not asked.
+pub(super) struct InterpretationComparison {
+    interpretations: Interpretations,
+    /// [`NormalizedTokens::identity`] of each query.
     identities: Vec<String>,
     origin: Origin,
 }
 
 enum Origin {
-    /// A repair that chose between readings. Its query is the first.
-    Repair(Box<Repair>),
+    /// A repair that chose between interpretations. Its query is the first.
+    Repair(Box<RepairOutcome>),
     /// A draft that could not be repaired.
     Unrepaired(Resume),
 }
 
-/// How a run goes on after a draft that could not be repaired.
+/// Continuation after a draft that could not be repaired.
 pub(super) enum Resume {
-    /// The model is asked again.
-    Retry(Box<Trouble>, RetryStrategy),
-    /// The attempts are over.
-    GiveUp(Stop),
+    /// Prompts the model again.
+    Retry(Box<AttemptFailure>, RetryStrategy),
+    /// Ends the attempts.
+    GiveUp(StopReason),
 }
 
-impl Run {
-    /// Runs the readings of a draft whose repair had to choose between them. Returns false if it had no choice.
-    pub(super) fn compare_repair(&mut self, repair: &Repair, query: &Approved) -> bool {
-        let is_choice = repair.status == Repaired::Mended && self.current.refusal.is_none();
-        if !is_choice || !self.may_compare() {
+impl QuestionRun {
+    /// Executes the interpretations of a draft whose repair had to choose between them.
+    ///
+    /// Returns `false` if there was no choice.
+    pub(super) fn compare_repair(&mut self, repair: &RepairOutcome, query: &Approved) -> bool {
+        let is_choice = repair.status == RepairStatus::Mended && self.current.engine_error.is_none();
+        if !is_choice || !self.can_compare() {
             return false;
         }
-        let Some(mut found) = self.readings_of(&self.drafted, Applicability::Likely) else { return false };
-        let identity = |sql: &str| Tokens::of(sql, self.dialect).identity().to_string();
+        let Some(mut found) = self.interpretations_of(&self.draft_text, Applicability::Likely) else { return false };
+        let identity = |sql: &str| NormalizedTokens::tokenize(sql, self.dialect).identity().to_string();
         let taken = identity(query.sql());
-        let Some(at) = found.readings.iter().position(|reading| identity(&reading.sql) == taken) else { return false };
-        let first = found.readings.remove(at);
-        found.readings.insert(0, first);
-        self.compare(found, Origin::Repair(Box::new(repair.clone())))
+        let Some(at) = found.interpretations.iter().position(|interpretation| identity(&interpretation.sql) == taken)
+        else {
+            return false;
+        };
+        let first = found.interpretations.remove(at);
+        found.interpretations.insert(0, first);
+        self.start_comparison(found, Origin::Repair(Box::new(repair.clone())))
     }
 
-    /// Runs the readings of the last drafts that could not be repaired. Before the model is asked again that is only worth it if a
-    /// person can be asked, and nothing prefers one reading to another.
+    /// Executes the interpretations of the last drafts that could not be repaired.
+    ///
+    /// Before a retry, this is only worthwhile if the user can be asked and no interpretation is
+    /// preferred.
     pub(super) fn compare_unrepaired(&mut self, resume: impl FnOnce() -> Resume) -> bool {
-        if self.compared_unrepaired || self.settings.clarify == Clarify::Off || !self.may_compare() {
+        if self.compared_unrepaired || self.settings.clarify == Clarify::Off || !self.can_compare() {
             return false;
         }
         let resume = resume();
         let is_retry = matches!(resume, Resume::Retry(..));
-        if (is_retry && self.settings.clarify != Clarify::Ask) || self.kept.is_some() {
+        if (is_retry && self.settings.clarify != Clarify::Ask) || self.empty_fallback.is_some() {
             return false;
         }
-        let failed = self.troubles.iter().rev().take(if is_retry { 1 } else { MAX_FAILED_DRAFTS });
-        let mut found = failed.filter_map(|trouble| self.readings_of(&trouble.sql, Applicability::Suggested));
+        let failed = self.failures.iter().rev().take(if is_retry { 1 } else { MAX_FAILED_DRAFTS });
+        let mut found = failed.filter_map(|failure| self.interpretations_of(&failure.sql, Applicability::Suggested));
         let Some(found) = found.find(|found| found.is_tied || !is_retry) else { return false };
-        self.compared_unrepaired = self.compare(found, Origin::Unrepaired(resume));
+        self.compared_unrepaired = self.start_comparison(found, Origin::Unrepaired(resume));
         self.compared_unrepaired
     }
 
-    fn may_compare(&self) -> bool {
-        let is_affordable = self.settings.budget.spent(&self.cost, self.now).is_none();
-        self.purpose == Purpose::Draft && self.settings.correction && self.ask.choice.is_none() && is_affordable
+    fn can_compare(&self) -> bool {
+        let is_affordable = self.settings.budget.exhausted(&self.cost, self.now).is_none();
+        self.purpose == Purpose::Draft && self.settings.self_correction && self.ask.choice.is_none() && is_affordable
     }
 
-    fn readings_of(&self, text: &str, apply: Applicability) -> Option<Readings> {
-        let words = format!("{} {}", self.ask.question, self.ask.evidence.as_deref().unwrap_or_default());
-        readings(&Request { text, context: self.context(), question: Some(&words), apply, error: None })
+    fn interpretations_of(&self, text: &str, apply: Applicability) -> Option<Interpretations> {
+        let question_text = format!("{} {}", self.ask.question, self.ask.evidence.as_deref().unwrap_or_default());
+        interpretations(&RepairRequest {
+            text,
+            context: self.review_context(),
+            question: Some(&question_text),
+            max_applicability: apply,
+            error: None,
+        })
     }
 
-    /// Runs the readings that may be run and were not run before, if these are several.
-    fn compare(&mut self, mut found: Readings, origin: Origin) -> bool {
+    /// Executes the approved interpretations that were not executed before, if there are several.
+    fn start_comparison(&mut self, mut found: Interpretations, origin: Origin) -> bool {
         let mut queries: Vec<Approved> = Vec::new();
         let mut identities: Vec<String> = Vec::new();
-        let kept = std::mem::take(&mut found.readings).into_iter().filter(|reading| {
-            let reviewed = review(&reading.sql, &self.context());
+        let runnable = std::mem::take(&mut found.interpretations).into_iter().filter(|interpretation| {
+            let reviewed = review(&interpretation.sql, &self.review_context());
             let Ok(query) = reviewed.approve() else { return false };
             let identity = reviewed.tokens().identity().to_string();
-            let is_new = !self.seen.contains(&identity) && !identities.contains(&identity);
+            let is_new = !self.seen_queries.contains(&identity) && !identities.contains(&identity);
             if is_new {
                 queries.push(query);
                 identities.push(identity);
             }
             is_new
         });
-        found.readings = kept.collect();
-        self.counts.reviews += found.readings.len() as u32;
+        found.interpretations = runnable.collect();
+        self.call_counts.reviews += found.interpretations.len() as u32;
         if queries.len() < 2 {
             return false;
         }
-        self.comparison = Some(Comparison { readings: found, identities, origin });
-        self.step = Step::Weigh(queries);
+        self.comparison = Some(InterpretationComparison { interpretations: found, identities, origin });
+        self.step = RunStep::CompareCandidates(queries);
         true
     }
 
-    pub(super) fn compared(&mut self, comparison: Comparison, result: Result<Vec<Result<Rows, Hindrance>>, Hindrance>) {
-        let Comparison { readings: Readings { code, subject, readings, .. }, mut identities, origin } = comparison;
-        self.counts.database += readings.len() as u32;
+    pub(super) fn on_interpretations_compared(
+        &mut self,
+        comparison: InterpretationComparison,
+        result: Result<Vec<Result<Rows, StepError>>, StepError>,
+    ) {
+        let InterpretationComparison {
+            interpretations: Interpretations { code, subject, interpretations, .. },
+            mut identities,
+            origin,
+        } = comparison;
+        self.call_counts.database += interpretations.len() as u32;
         let mut outcomes = match result {
             Ok(outcomes) => outcomes,
-            Err(hindrance) => return self.hindered(hindrance),
+            Err(error) => return self.on_step_error(error),
         };
-        let different = different(readings.iter().zip(&outcomes));
+        let different = distinct_interpretations(interpretations.iter().zip(&outcomes));
         if different.len() > 1 && self.settings.clarify == Clarify::Ask {
-            let clarification = clarification(code, &subject, &different);
-            return self.ask_back(clarification);
+            let clarification = build_clarification(code, &subject, &different);
+            return self.ask_for_clarification(clarification);
         }
-        let likeliest = different.first().map(|(reading, _)| *reading);
-        let taken = match (&origin, likeliest) {
+        let likeliest = different.first().map(|(interpretation, _)| *interpretation);
+        let chosen = match (&origin, likeliest) {
             (Origin::Repair(_), _) => Some(0),
-            (Origin::Unrepaired(_), Some(likeliest)) => readings.iter().position(|reading| reading == likeliest),
+            (Origin::Unrepaired(_), Some(likeliest)) => {
+                interpretations.iter().position(|interpretation| interpretation == likeliest)
+            }
             (Origin::Unrepaired(_), None) => None,
         };
-        let Some(taken) = taken else {
-            self.seen.extend(identities);
+        let Some(taken) = chosen else {
+            self.seen_queries.extend(identities);
             return match origin {
-                Origin::Unrepaired(Resume::Retry(trouble, policy)) => self.ask_again(&trouble, policy),
-                Origin::Unrepaired(Resume::GiveUp(stop)) => self.fall_back(stop),
-                Origin::Repair(_) => self.fall_back(Stop::SameSql),
+                Origin::Unrepaired(Resume::Retry(failure, policy)) => self.retry(&failure, policy),
+                Origin::Unrepaired(Resume::GiveUp(stop)) => self.start_fallback(stop),
+                Origin::Repair(_) => self.start_fallback(StopReason::RepeatedSql),
             };
         };
-        let reading = &readings[taken];
-        let others: Vec<&str> =
-            different.iter().filter(|(other, _)| *other != reading).map(|(other, _)| other.label.as_str()).collect();
+        let interpretation = &interpretations[taken];
+        let others: Vec<&str> = different
+            .iter()
+            .filter(|(other, _)| *other != interpretation)
+            .map(|(other, _)| other.label.as_str())
+            .collect();
         let assumed = match others.as_slice() {
-            [] => format!("assumed {}: nothing proves it", reading.label),
-            others => format!("assumed {}; it could also be {}", reading.label, others.join(" or ")),
+            [] => format!("assumed {}: there is no evidence for it", interpretation.label),
+            others => format!("assumed {}; it could also be {}", interpretation.label, others.join(" or ")),
         };
         identities.remove(taken);
-        self.seen.extend(identities);
+        self.seen_queries.extend(identities);
         let is_ambiguous = !others.is_empty();
         let outcome = outcomes.swap_remove(taken);
         match origin {
             Origin::Repair(repair) => {
-                self.take_reading(&repair, outcome, is_ambiguous.then_some((Confidence::Medium, assumed)));
+                self.take_interpretation(&repair, outcome, is_ambiguous.then_some((Confidence::Medium, assumed)));
             }
             Origin::Unrepaired(_) => {
-                let Reading { sql, applied, .. } = reading.clone();
+                let Interpretation { sql, applied, .. } = interpretation.clone();
                 let doubts = vec![assumed.clone()];
-                let repair = Repair { status: Repaired::Mended, sql, applied, findings: Vec::new(), doubts };
-                self.take_reading(&repair, outcome, Some((Confidence::Low, assumed)));
+                let repair = RepairOutcome { status: RepairStatus::Mended, sql, applied, findings: Vec::new(), doubts };
+                self.take_interpretation(&repair, outcome, Some((Confidence::Low, assumed)));
             }
         }
     }
 
-    /// Goes on with a reading, which was run already.
-    fn take_reading(
+    /// Continues with an interpretation that was already executed.
+    fn take_interpretation(
         &mut self,
-        repair: &Repair,
-        outcome: Result<Rows, Hindrance>,
+        repair: &RepairOutcome,
+        outcome: Result<Rows, StepError>,
         assumed: Option<(Confidence, String)>,
     ) {
-        let Some((query, found)) = self.usable(repair) else { return self.fall_back(Stop::SameSql) };
-        self.current.assumed = assumed;
-        self.send_repaired(repair, query, found);
-        self.counts.database -= 1;
-        self.executed(outcome);
+        let Some((query, found)) = self.approve_repair(repair) else {
+            return self.start_fallback(StopReason::RepeatedSql);
+        };
+        self.current.assumption = assumed;
+        self.execute_repaired(repair, query, found);
+        self.call_counts.database -= 1;
+        self.on_executed(outcome);
     }
 
-    /// Returns the question about drafts that no majority agrees on, each with its reason and its votes.
-    pub(super) fn disagreement(
+    /// Returns the clarification for drafts without a majority, each with its reason and its votes.
+    pub(super) fn clarify_disagreement(
         &self,
-        drafts: Vec<(&str, String, usize, &Result<Rows, Hindrance>)>,
+        drafts: Vec<(&str, String, usize, &Result<Rows, StepError>)>,
     ) -> Option<Clarification> {
-        if self.settings.clarify != Clarify::Ask || !self.may_compare() {
+        if self.settings.clarify != Clarify::Ask || !self.can_compare() {
             return None;
         }
-        let mut readings: Vec<(Reading, usize, &Result<Rows, Hindrance>)> = Vec::new();
+        let mut interpretations: Vec<(Interpretation, usize, &Result<Rows, StepError>)> = Vec::new();
         for (sql, why, votes, rows) in drafts {
             let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-            let clipped = prompts::clipped(&line, MAX_LABEL);
+            let clipped = prompts::truncate(&line, MAX_LABEL_BYTES);
             let label = if clipped.len() < line.len() { format!("{clipped}…") } else { line };
-            readings.push((Reading { label, sql: sql.to_string(), why, applied: Vec::new() }, votes, rows));
+            interpretations.push((
+                Interpretation { label, sql: sql.to_string(), why, applied: Vec::new() },
+                votes,
+                rows,
+            ));
         }
-        readings.sort_by_key(|(_, votes, _)| std::cmp::Reverse(*votes));
-        let different = different(readings.iter().map(|(reading, _, rows)| (reading, *rows)));
-        let options: Vec<Choice> =
-            different.iter().take(MAX_READINGS).map(|(reading, rows)| choice(reading, rows)).collect();
+        interpretations.sort_by_key(|(_, votes, _)| std::cmp::Reverse(*votes));
+        let different =
+            distinct_interpretations(interpretations.iter().map(|(interpretation, _, rows)| (interpretation, *rows)));
+        let options: Vec<ClarificationChoice> = different
+            .iter()
+            .take(MAX_INTERPRETATIONS)
+            .map(|(interpretation, rows)| to_choice(interpretation, rows))
+            .collect();
         let question = "Which of these queries answers the question?".to_string();
         (options.len() > 1).then_some(Clarification { question, options })
     }
 
-    /// Ends the run with a question back.
-    pub(super) fn ask_back(&mut self, clarification: Clarification) {
+    /// Ends the run with a clarification question.
+    pub(super) fn ask_for_clarification(&mut self, clarification: Clarification) {
         let answer = Answer {
             sql: clarification.options.first().map(|choice| choice.sql.clone()),
             text: Some(clarification.question.clone()),
             clarification: Some(clarification),
-            ..self.blank(Status::AskUser, Stop::Ambiguous)
+            ..self.base_answer(AnswerStatus::AskUser, StopReason::Ambiguous)
         };
         self.finish(answer);
     }
 }
 
-/// Returns one reading for each different answer. Where some return rows, those that return none are not meant.
-fn different<'r>(
-    readings: impl Iterator<Item = (&'r Reading, &'r Result<Rows, Hindrance>)>,
-) -> Vec<(&'r Reading, &'r Rows)> {
-    let ran: Vec<(&Reading, &Rows)> =
-        readings.filter_map(|(reading, rows)| Some((reading, rows.as_ref().ok()?))).collect();
-    let has_rows = ran.iter().any(|(_, rows)| !is_empty(rows));
-    let mut different: Vec<(&Reading, &Rows)> = Vec::new();
-    for (reading, rows) in ran.into_iter().filter(|(_, rows)| !has_rows || !is_empty(rows)) {
-        if !different.iter().any(|(_, other)| key(other) == key(rows)) {
-            different.push((reading, rows));
+/// Returns one interpretation per distinct result. If some return rows, those without are dropped.
+fn distinct_interpretations<'r>(
+    interpretations: impl Iterator<Item = (&'r Interpretation, &'r Result<Rows, StepError>)>,
+) -> Vec<(&'r Interpretation, &'r Rows)> {
+    let ran: Vec<(&Interpretation, &Rows)> =
+        interpretations.filter_map(|(interpretation, rows)| Some((interpretation, rows.as_ref().ok()?))).collect();
+    let has_rows = ran.iter().any(|(_, rows)| !rows.is_effectively_empty());
+    let mut different: Vec<(&Interpretation, &Rows)> = Vec::new();
+    for (interpretation, rows) in ran.into_iter().filter(|(_, rows)| !has_rows || !rows.is_effectively_empty()) {
+        if !different.iter().any(|(_, other)| result_fingerprint(other) == result_fingerprint(rows)) {
+            different.push((interpretation, rows));
         }
     }
     different
 }
 
-fn clarification(code: &str, subject: &str, different: &[(&Reading, &Rows)]) -> Clarification {
-    let labels: Vec<&str> = different.iter().map(|(reading, _)| reading.label.as_str()).collect();
+fn build_clarification(code: &str, subject: &str, different: &[(&Interpretation, &Rows)]) -> Clarification {
+    let labels: Vec<&str> = different.iter().map(|(interpretation, _)| interpretation.label.as_str()).collect();
     let (last, others) = labels.split_last().unwrap_or((&"", &[]));
     let what = if code == "unknown-table" { format!("table is meant by {subject}") } else { subject.to_string() };
     let question = format!("Which {what}: {} or {last}?", others.join(", "));
-    Clarification { question, options: different.iter().map(|(reading, rows)| choice(reading, rows)).collect() }
+    Clarification {
+        question,
+        options: different.iter().map(|(interpretation, rows)| to_choice(interpretation, rows)).collect(),
+    }
 }
 
-fn choice(reading: &Reading, rows: &Rows) -> Choice {
+fn to_choice(interpretation: &Interpretation, rows: &Rows) -> ClarificationChoice {
     let preview = Rows {
         columns: rows.columns.clone(),
         rows: rows.rows.iter().take(MAX_PREVIEW_ROWS).cloned().collect(),
         truncated: rows.truncated || rows.rows.len() > MAX_PREVIEW_ROWS,
     };
-    Choice { label: reading.label.clone(), sql: reading.sql.clone(), why: reading.why.clone(), preview }
+    ClarificationChoice {
+        label: interpretation.label.clone(),
+        sql: interpretation.sql.clone(),
+        why: interpretation.why.clone(),
+        preview,
+    }
 }

@@ -1,20 +1,20 @@
-//! Columns and aggregates do not fit together. Without the constraint models drop an aggregate to please the database, and
-//! bring it back the next time.
+//! Strategy for errors in aggregation. Without the explicit constraint, models drop an aggregate to
+//! satisfy the database, and add it back in the next attempt.
 
 use querymend_sql::ErrorType;
 
-use super::{Strategy, advice, told};
+use super::{Strategy, advice, feedback};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "aggregation",
-    fits: |trouble, _| trouble.error_type == ErrorType::Aggregation,
-    tell: |trouble, _| {
-        let mut all = vec![told(
+    applies: |failure, _| failure.error_type == ErrorType::Aggregation,
+    feedback: |failure, _| {
+        let mut all = vec![feedback(
             "aggregation",
             "Keep every aggregate (COUNT, SUM, AVG, MIN, MAX); only add the missing columns to GROUP BY.",
         )];
-        all.extend(advice(trouble));
+        all.extend(advice(failure));
         all
     },
-    anew: false,
+    restart_conversation: false,
 };

@@ -1,11 +1,12 @@
-//! Advice for errors that only the database found: the review of the same query says nothing about them.
+//! Advice for errors that only the database detects, and the review of the query does not.
 
-/// One sentence for the rule that a database's error was classified as. The error message itself is quoted beside it.
+/// One sentence per rule that a database error is classified as. The prompt also quotes the error
+/// message.
 const ADVICE: &[(&str, &str)] = &[
     ("alias-reference", "An alias of SELECT cannot be used there: repeat the expression instead."),
     ("ambiguous-column", "Write the table or its alias before the column."),
     ("argument-types", "Cast the argument to the type that the function takes."),
-    ("compared-types", "Compare values of the same type; CAST one side where they differ."),
+    ("type-mismatch", "Compare values of the same type; CAST one side where they differ."),
     ("date-format", "Write dates as 'YYYY-MM-DD' and times as 'YYYY-MM-DD HH:MM:SS'."),
     ("division-by-zero", "Divide by NULLIF(divisor, 0)."),
     ("invalid-cast", "Cast only text that has the form of the type; filter out the other rows first."),
@@ -19,8 +20,8 @@ const ADVICE: &[(&str, &str)] = &[
     ("wrong-argument-count", "Call the function with the number of arguments that it takes."),
 ];
 
-/// The advice for one rule, if there is any.
-pub(super) fn of(code: &str) -> Option<&'static str> {
+/// Returns the advice for a rule, if there is any.
+pub(super) fn advice_for(code: &str) -> Option<&'static str> {
     ADVICE.iter().find(|(known, _)| *known == code).map(|(_, text)| *text)
 }
 
@@ -29,9 +30,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_advice_belongs_to_a_rule_and_is_short() {
+    fn keeps_engine_advice_short_and_tied_to_a_rule() {
         for (code, text) in ADVICE {
-            assert!(querymend_sql::Rule::named(code).is_some(), "{code}");
+            assert!(querymend_sql::Rule::from_code(code).is_some(), "{code}");
             assert!(text.split_whitespace().count() <= 20, "{code}: {text}");
         }
     }

@@ -1,6 +1,10 @@
-//! Every fault at once, with what the rules advise.
+//! Default strategy: reports all errors at once, with the advice of their rules.
 
 use super::{Strategy, advice};
 
-pub(super) static STRATEGY: Strategy =
-    Strategy { name: "explain_findings", fits: |_, _| true, tell: |trouble, _| advice(trouble), anew: false };
+pub(super) static STRATEGY: Strategy = Strategy {
+    name: "explain_findings",
+    applies: |_, _| true,
+    feedback: |failure, _| advice(failure),
+    restart_conversation: false,
+};

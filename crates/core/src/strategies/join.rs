@@ -1,37 +1,38 @@
-//! A column or a name belongs to a table that is not joined: the model is told the keys that lead there.
+//! Strategy for a column of a table that is not joined: provides the foreign keys that lead to it.
 
 use querymend_sql::ErrorType;
 
-use super::{Feedback, Strategy, Trouble, View, advice, told};
+use super::{AttemptFailure, Feedback, Strategy, StrategyContext, advice, feedback};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "join",
-    fits: |trouble, view| {
-        matches!(trouble.error_type, ErrorType::ColumnNotFound | ErrorType::AmbiguousColumn)
-            && !keys(trouble, view).is_empty()
+    applies: |failure, context| {
+        matches!(failure.error_type, ErrorType::ColumnNotFound | ErrorType::AmbiguousColumn)
+            && !key_hints(failure, context).is_empty()
     },
-    tell: |trouble, view| {
-        let mut all = advice(trouble);
-        all.extend(keys(trouble, view));
+    feedback: |failure, context| {
+        let mut all = advice(failure);
+        all.extend(key_hints(failure, context));
         all
     },
-    anew: false,
+    restart_conversation: false,
 };
 
-/// The keys of the tables that have a column of the name that is missing.
-fn keys(trouble: &Trouble, view: &View<'_>) -> Vec<Feedback> {
-    let owners: Vec<_> = view.schema.tables().iter().filter(|t| t.column(&trouble.subject).is_some()).take(3).collect();
+/// Returns the foreign keys of the tables that have a column of the missing name.
+fn key_hints(failure: &AttemptFailure, context: &StrategyContext<'_>) -> Vec<Feedback> {
+    let owners: Vec<_> =
+        context.schema.tables().iter().filter(|t| t.column(&failure.subject).is_some()).take(3).collect();
     let mut lines: Vec<String> = Vec::new();
-    for table in view.schema.tables() {
+    for table in context.schema.tables() {
         for key in &table.foreign_keys {
-            let touches = |name: &str| owners.iter().any(|o| o.name.eq_ignore_ascii_case(name));
+            let is_owner = |name: &str| owners.iter().any(|o| o.name.eq_ignore_ascii_case(name));
             if let ([own], [there]) = (key.columns.as_slice(), key.references.as_slice())
-                && (touches(&table.name) || touches(&key.table))
+                && (is_owner(&table.name) || is_owner(&key.table))
             {
                 lines.push(format!("{}.{own} = {}.{there}", table.name, key.table));
             }
         }
     }
     lines.truncate(4);
-    if lines.is_empty() { Vec::new() } else { vec![told("join", format!("Keys: {}.", lines.join(", ")))] }
+    if lines.is_empty() { Vec::new() } else { vec![feedback("join", format!("Keys: {}.", lines.join(", ")))] }
 }

@@ -1,18 +1,18 @@
-//! A text that the query looks for is never in its column: the model is shown what is.
+//! Strategy for a literal that does not occur in its column: provides similar values that do.
 
-use super::{Feedback, Strategy, Trouble, told};
+use super::{AttemptFailure, Feedback, Strategy, feedback};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "show_values",
-    fits: |trouble, _| !trouble.values.is_empty(),
-    tell: |trouble, _| values(trouble),
-    anew: false,
+    applies: |failure, _| !failure.values.is_empty(),
+    feedback: |failure, _| value_hints(failure),
+    restart_conversation: false,
 };
 
-fn values(trouble: &Trouble) -> Vec<Feedback> {
-    let line = |(stated, held): &(querymend_sql::Stated, Vec<String>)| {
-        let held: Vec<String> = held.iter().take(8).map(|v| format!("'{}'", v.replace('\'', "''"))).collect();
-        told(
+fn value_hints(failure: &AttemptFailure) -> Vec<Feedback> {
+    let line = |(stated, similar): &(querymend_sql::LiteralFilter, Vec<String>)| {
+        let held: Vec<String> = similar.iter().take(8).map(|v| format!("'{}'", v.replace('\'', "''"))).collect();
+        feedback(
             "unknown-value",
             format!(
                 "{}.{} never holds '{}'. Some of its values: {}.",
@@ -23,5 +23,5 @@ fn values(trouble: &Trouble) -> Vec<Feedback> {
             ),
         )
     };
-    trouble.values.iter().map(line).collect()
+    failure.values.iter().map(line).collect()
 }

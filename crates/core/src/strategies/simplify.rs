@@ -1,14 +1,14 @@
-//! The last attempt after several: a plainer query is likelier to run.
+//! Strategy for the last of several attempts: a simpler query is more likely to run.
 
-use super::{Strategy, advice, told};
+use super::{Strategy, advice, feedback};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "simplify",
-    fits: |_, view| view.attempt == view.of && view.attempt > 2,
-    tell: |trouble, _| {
-        let mut all = advice(trouble);
-        all.push(told("simplify", "Write it more simply: only the tables and columns that the question needs."));
+    applies: |_, context| context.attempt == context.max_attempts && context.attempt > 2,
+    feedback: |failure, _| {
+        let mut all = advice(failure);
+        all.push(feedback("simplify", "Write it more simply: only the tables and columns that the question needs."));
         all
     },
-    anew: false,
+    restart_conversation: false,
 };

@@ -1,12 +1,12 @@
-//! The model wrote no query at all: what it wrote is forgotten, and it is asked again.
+//! Strategy for a reply without a query: discards the reply and prompts again.
 
-use querymend_sql::rules::artefact::no_sql;
+use querymend_sql::rules::llm_output::no_sql;
 
-use super::{Strategy, told};
+use super::{Strategy, feedback};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "start_over",
-    fits: |trouble, _| trouble.code == no_sql::RULE.code,
-    tell: |_, _| vec![told(no_sql::RULE.code, no_sql::ADVICE)],
-    anew: true,
+    applies: |failure, _| failure.code == no_sql::RULE.code,
+    feedback: |_, _| vec![feedback(no_sql::RULE.code, no_sql::ADVICE)],
+    restart_conversation: true,
 };

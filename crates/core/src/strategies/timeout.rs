@@ -1,19 +1,20 @@
-//! The query took too long, or asked for too much: it must ask for less. A policy may want the same for other failures.
+//! Strategy for a query that timed out or exceeded resources: asks for a cheaper query. A policy
+//! may select it for other failures.
 
 use querymend_sql::ErrorType;
 
-use super::{Strategy, told};
+use super::{Strategy, feedback};
 use crate::retry::RetryStrategy;
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "timeout",
-    fits: |trouble, view| {
-        matches!(trouble.error_type, ErrorType::Timeout | ErrorType::ResourceLimit)
-            || view.policy == RetryStrategy::RetryWithOptimization
+    applies: |failure, context| {
+        matches!(failure.error_type, ErrorType::Timeout | ErrorType::ResourceLimit)
+            || context.policy == RetryStrategy::RetryWithOptimization
     },
-    tell: |_, _| {
+    feedback: |_, _| {
         let text = "Ask for less: filter earlier, join fewer tables, aggregate before joining, and limit the rows.";
-        vec![told("timed-out", text)]
+        vec![feedback("timed-out", text)]
     },
-    anew: false,
+    restart_conversation: false,
 };

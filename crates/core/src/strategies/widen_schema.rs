@@ -1,33 +1,33 @@
-//! A name is missing that is in a table which the model was not shown: now it is.
+//! Strategy for a missing name that exists in a table outside the prompt: adds the table.
 
 use querymend_sql::ErrorType;
 use querymend_sql::schema::Table;
 
-use super::{Strategy, Trouble, View, advice, told};
+use super::{AttemptFailure, Strategy, StrategyContext, advice, feedback};
 
 pub(super) static STRATEGY: Strategy = Strategy {
     name: "widen_schema",
-    fits: |trouble, view| {
-        matches!(trouble.error_type, ErrorType::TableNotFound | ErrorType::ColumnNotFound)
-            && !unseen(trouble, view).is_empty()
+    applies: |failure, context| {
+        matches!(failure.error_type, ErrorType::TableNotFound | ErrorType::ColumnNotFound)
+            && !unlinked_tables(failure, context).is_empty()
     },
-    tell: |trouble, view| {
+    feedback: |failure, context| {
         let listed = |t: &Table| {
             let columns: Vec<&str> = t.columns.iter().map(|c| c.name.as_str()).collect();
             format!("{}({})", t.full_name(), columns.join(", "))
         };
-        let tables: Vec<String> = unseen(trouble, view).into_iter().take(2).map(listed).collect();
-        let mut all = vec![told("schema", format!("There is also {}.", tables.join(" and ")))];
-        all.extend(advice(trouble));
+        let tables: Vec<String> = unlinked_tables(failure, context).into_iter().take(2).map(listed).collect();
+        let mut all = vec![feedback("schema", format!("There is also {}.", tables.join(" and ")))];
+        all.extend(advice(failure));
         all
     },
-    anew: false,
+    restart_conversation: false,
 };
 
-/// Tables that were not shown and have, or are, what is missing.
-fn unseen<'v>(trouble: &Trouble, view: &View<'v>) -> Vec<&'v Table> {
-    let name = trouble.subject.as_str();
-    let fits = |t: &&Table| !view.shown.contains(&t.full_name());
+/// Returns the tables outside the prompt that match the missing name, or have such a column.
+fn unlinked_tables<'v>(failure: &AttemptFailure, context: &StrategyContext<'v>) -> Vec<&'v Table> {
+    let name = failure.subject.as_str();
+    let fits = |t: &&Table| !context.linked_tables.contains(&t.full_name());
     let has = |t: &&Table| t.name.eq_ignore_ascii_case(name) || t.column(name).is_some();
-    view.schema.tables().iter().filter(fits).filter(has).collect()
+    context.schema.tables().iter().filter(fits).filter(has).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use querymend_engine::{Answer, Cancel, Engine, Limits};
+use querymend_engine::{CancelFlag, Engine, EngineFuture, Limits};
 use querymend_sql::{Approved, Dialect, Rows, Schema};
 use querymend_testing::hang_timeout;
 
@@ -22,15 +22,20 @@ impl Engine for LongDeadline {
         self.0.dialect()
     }
 
-    fn schema(&self) -> Answer<'_, Schema> {
+    fn schema(&self) -> EngineFuture<'_, Schema> {
         self.0.schema()
     }
 
-    fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()> {
+    fn probe<'a>(&'a self, query: &'a Approved) -> EngineFuture<'a, ()> {
         self.0.probe(query)
     }
 
-    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows> {
+    fn execute<'a>(
+        &'a self,
+        query: &'a Approved,
+        limits: &'a Limits,
+        cancel: &'a CancelFlag,
+    ) -> EngineFuture<'a, Rows> {
         Box::pin(async move {
             let time = if query.sql().contains("order_items e") { limits.time } else { hang_timeout() };
             let limits = Limits { time, ..limits.clone() };
@@ -38,7 +43,7 @@ impl Engine for LongDeadline {
         })
     }
 
-    fn test_connection(&self) -> Answer<'_, ()> {
+    fn test_connection(&self) -> EngineFuture<'_, ()> {
         self.0.test_connection()
     }
 }

@@ -5,8 +5,8 @@
 
 mod fuzz;
 mod long_deadline;
-mod machine;
 mod schema;
 mod scripts;
+mod state_machine;
 mod value_cache;
 mod values;

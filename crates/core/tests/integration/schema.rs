@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use querymend::guard::{Breakers, ManualClock};
-use querymend::{Config, Querymend, Status};
-use querymend_model::Script;
+use querymend::resilience::{Breakers, ManualClock};
+use querymend::{AnswerStatus, Config, Querymend};
+use querymend_model::ScriptedModel;
 use querymend_testing::hang_timeout;
 use rusqlite::Connection;
 
@@ -27,8 +27,8 @@ fn asking(file: &Path, said: &[&str], config: Config) -> (Querymend, Arc<ManualC
     let engine = querymend_engine::open(&file.to_string_lossy()).unwrap();
     let clock = Arc::new(ManualClock::new());
     let breakers = Arc::new(Breakers::new(config.circuit_breaker).with_clock(clock.clone()));
-    let script = Arc::new(Script::new(said.iter().copied()));
-    (Querymend::guarded(Arc::from(engine), script, config, breakers), clock)
+    let script = Arc::new(ScriptedModel::new(said.iter().copied()));
+    (Querymend::with_shared_breakers(Arc::from(engine), script, config, breakers), clock)
 }
 
 async fn names(querymend: &Querymend) -> Vec<String> {
@@ -37,33 +37,33 @@ async fn names(querymend: &Querymend) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn q01_a_table_that_the_database_has_changed_is_read_again() {
+async fn reloads_schema_after_the_database_rejects_a_column() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shops.db");
     change(&file, "CREATE TABLE shops (id INTEGER PRIMARY KEY, city TEXT); INSERT INTO shops VALUES (1, 'Bonn')");
     let config = Config::default().with_max_attempts(1);
     let (querymend, clock) = asking(&file, &[CITY, CITY, TOWN], config);
-    assert_eq!(querymend.ask("Which shops are in Bonn?").await.status, Status::Answered);
+    assert_eq!(querymend.ask("Which shops are in Bonn?").await.status, AnswerStatus::Answered);
     assert_eq!(names(&querymend).await, ["shops.id", "shops.city"]);
     change(&file, "ALTER TABLE shops RENAME COLUMN city TO town");
     // Nothing has shown yet that anything has changed.
     clock.advance(SOONEST / 2);
     assert_eq!(names(&querymend).await, ["shops.id", "shops.city"]);
-    assert_ne!(querymend.ask("Which shops are in Bonn?").await.status, Status::Answered);
+    assert_ne!(querymend.ask("Which shops are in Bonn?").await.status, AnswerStatus::Answered);
     // Not at once: a database that always disagrees is not read all the time.
     assert_eq!(names(&querymend).await, ["shops.id", "shops.city"]);
     clock.advance(SOONEST / 2);
     assert_eq!(names(&querymend).await, ["shops.id", "shops.town"]);
-    assert_eq!(querymend.ask("Which shops are in Bonn?").await.status, Status::Answered);
+    assert_eq!(querymend.ask("Which shops are in Bonn?").await.status, AnswerStatus::Answered);
 }
 
 #[tokio::test]
-async fn q01_tables_that_have_become_old_are_read_again() {
+async fn reloads_schema_after_its_ttl() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shops.db");
     change(&file, "CREATE TABLE shops (id INTEGER PRIMARY KEY, city TEXT)");
     let age = Duration::from_secs(60);
-    let (querymend, clock) = asking(&file, &[CITY], Config::default().with_schema_age(age));
+    let (querymend, clock) = asking(&file, &[CITY], Config::default().with_schema_cache_ttl(age));
     assert_eq!(names(&querymend).await, ["shops.id", "shops.city"]);
     let before = querymend.schema().await.unwrap();
     clock.advance(age);

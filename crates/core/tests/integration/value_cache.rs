@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use querymend::config::ValuesSection;
-use querymend::context::values::{load, read};
-use querymend_engine::{Answer, Cancel, DataVersion, Engine, Error, Limits, open};
-use querymend_sql::{Approved, Dialect, NotIndexedReason, Policy, Rows, Schema, Values};
+use querymend::linking::value_sampling::{load_or_sample, sample_values};
+use querymend_engine::{CancelFlag, DataVersion, Engine, EngineFuture, Error, Limits, open};
+use querymend_sql::{Approved, Dialect, NotIndexedReason, Policy, Rows, Schema, ValueIndex};
 use querymend_testing::hang_timeout;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -39,15 +39,20 @@ impl Engine for Counted {
         self.inner.dialect()
     }
 
-    fn schema(&self) -> Answer<'_, Schema> {
+    fn schema(&self) -> EngineFuture<'_, Schema> {
         self.inner.schema()
     }
 
-    fn probe<'a>(&'a self, query: &'a Approved) -> Answer<'a, ()> {
+    fn probe<'a>(&'a self, query: &'a Approved) -> EngineFuture<'a, ()> {
         self.inner.probe(query)
     }
 
-    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a Cancel) -> Answer<'a, Rows> {
+    fn execute<'a>(
+        &'a self,
+        query: &'a Approved,
+        limits: &'a Limits,
+        cancel: &'a CancelFlag,
+    ) -> EngineFuture<'a, Rows> {
         self.executed.fetch_add(1, Ordering::Relaxed);
         if self.hangs_on.is_some_and(|part| query.sql().contains(part)) {
             return Box::pin(async { Err(Error::TimedOut { after: limits.time }) });
@@ -55,11 +60,11 @@ impl Engine for Counted {
         self.inner.execute(query, limits, cancel)
     }
 
-    fn test_connection(&self) -> Answer<'_, ()> {
+    fn test_connection(&self) -> EngineFuture<'_, ()> {
         self.inner.test_connection()
     }
 
-    fn data_version(&self) -> Answer<'_, Option<DataVersion>> {
+    fn data_version(&self) -> EngineFuture<'_, Option<DataVersion>> {
         if self.is_file { self.inner.data_version() } else { Box::pin(async { Ok(None) }) }
     }
 }
@@ -96,10 +101,10 @@ impl Shop {
     }
 
     /// The index, and whether the database was read for it.
-    async fn load(&self, policy: &Policy, settings: &ValuesSection) -> (Values, bool) {
-        let schema = policy.readable(self.engine.schema().await.unwrap());
+    async fn load(&self, policy: &Policy, settings: &ValuesSection) -> (ValueIndex, bool) {
+        let schema = policy.filter_schema(self.engine.schema().await.unwrap());
         let before = self.engine.executed.load(Ordering::Relaxed);
-        let values = load(&*self.engine, &schema, policy, settings).await;
+        let values = load_or_sample(&*self.engine, &schema, policy, settings).await;
         (values, self.engine.executed.load(Ordering::Relaxed) > before)
     }
 
@@ -120,16 +125,16 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn columns(values: &Values) -> Vec<String> {
+fn columns(values: &ValueIndex) -> Vec<String> {
     values.columns().iter().map(|held| format!("{}.{}", held.table, held.column)).collect()
 }
 
-fn left_out(values: &Values) -> Vec<(String, NotIndexedReason)> {
+fn left_out(values: &ValueIndex) -> Vec<(String, NotIndexedReason)> {
     values.not_indexed().iter().map(|c| (format!("{}.{}", c.table, c.column), c.reason)).collect()
 }
 
 #[tokio::test]
-async fn a_kept_index_equals_a_fresh_one() {
+async fn cached_index_equals_a_fresh_one() {
     let shop = Shop::new();
     let (cold, was_read) = shop.load(&Policy::default(), &shop.settings()).await;
     assert!(was_read);
@@ -138,7 +143,7 @@ async fn a_kept_index_equals_a_fresh_one() {
     assert_eq!((warm.columns(), warm.not_indexed()), (cold.columns(), cold.not_indexed()));
     assert_eq!(columns(&warm), ["people.name", "people.city", "items.title", "items.colour", "notes.note"]);
     assert_eq!(left_out(&warm), [("people.email".to_string(), NotIndexedReason::Sensitive)]);
-    assert!(warm.absent("items", "colour", "green") && !warm.absent("items", "colour", "red"));
+    assert!(warm.is_absent("items", "colour", "green") && !warm.is_absent("items", "colour", "red"));
     // Off, nothing is kept and nothing is loaded.
     let off = ValuesSection { cache: false, ..shop.settings() };
     assert!(shop.load(&Policy::default(), &off).await.1);
@@ -147,7 +152,7 @@ async fn a_kept_index_equals_a_fresh_one() {
 }
 
 #[tokio::test]
-async fn a_changed_database_is_read_again() {
+async fn reloads_values_of_a_changed_database() {
     let shop = Shop::new();
     for change in [
         "SELECT 1",
@@ -161,12 +166,12 @@ async fn a_changed_database_is_read_again() {
         assert!(!shop.was_read().await, "{change}");
     }
     let (values, _) = shop.load(&Policy::default(), &shop.settings()).await;
-    assert_eq!(values.of("items", "colour").unwrap().values, ["green", "grey", "pink", "red"]);
+    assert_eq!(values.column("items", "colour").unwrap().values, ["green", "grey", "pink", "red"]);
     assert_eq!(shop.files().len(), 1, "one file for a database");
 }
 
 #[tokio::test]
-async fn a_stricter_rule_lets_no_kept_value_through() {
+async fn stricter_policy_excludes_cached_values() {
     let shop = Shop::new();
     let open = ValuesSection { allow: vec!["email".into()], ..shop.settings() };
     let deny = |columns: &[&str], tables: &[&str]| Policy {
@@ -199,7 +204,7 @@ async fn a_stricter_rule_lets_no_kept_value_through() {
 }
 
 #[tokio::test]
-async fn a_damaged_or_foreign_file_is_replaced() {
+async fn replaces_corrupt_or_foreign_cache_files() {
     let shop = Shop::new();
     assert!(shop.was_read().await);
     let file = shop.files().remove(0);
@@ -218,7 +223,7 @@ async fn a_damaged_or_foreign_file_is_replaced() {
     ] {
         fs::write(&file, bytes).unwrap();
         let (values, was_read) = shop.load(&Policy::default(), &shop.settings()).await;
-        assert!(was_read && values.of("people", "city").unwrap().values == ["London", "Paris"], "{what}");
+        assert!(was_read && values.column("people", "city").unwrap().values == ["London", "Paris"], "{what}");
         assert!(!shop.was_read().await, "{what}");
     }
     #[cfg(unix)]
@@ -233,7 +238,7 @@ async fn a_damaged_or_foreign_file_is_replaced() {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_left_is_removed_later() {
+async fn removes_stale_temporary_files_of_killed_processes() {
     let shop = Shop::new();
     assert!(shop.was_read().await);
     let kept = shop.files().remove(0);
@@ -250,7 +255,7 @@ async fn what_a_killed_process_left_is_removed_later() {
 }
 
 #[tokio::test]
-async fn the_folder_stays_within_its_size() {
+async fn evicts_least_recently_used_files_over_the_size_limit() {
     let folder = tempfile::tempdir().unwrap();
     let shops: Vec<Shop> = (0..3).map(|_| Shop::new()).collect();
     let policy = Policy::default();
@@ -277,7 +282,7 @@ async fn the_folder_stays_within_its_size() {
 }
 
 #[tokio::test]
-async fn the_index_of_a_server_is_kept_for_a_time() {
+async fn expires_index_of_a_server_after_its_ttl() {
     let shop = Shop::with(false, None);
     assert!(shop.was_read().await && !shop.was_read().await);
     let expired = ValuesSection { cache_ttl: Duration::from_millis(1), ..shop.settings() };
@@ -289,7 +294,7 @@ async fn the_index_of_a_server_is_kept_for_a_time() {
 }
 
 #[tokio::test]
-async fn columns_that_a_timeout_left_out_are_reported() {
+async fn reports_columns_skipped_by_a_timeout() {
     let timed_out = |name: &str| (name.to_string(), NotIndexedReason::TimedOut);
     let expected: Vec<_> = ["items.colour", "notes.note"].map(timed_out).into();
     for (is_file, is_kept) in [(true, false), (false, true)] {
@@ -308,7 +313,7 @@ async fn columns_that_a_timeout_left_out_are_reported() {
 }
 
 #[tokio::test]
-async fn bounds_leave_out_the_same_columns_every_time() {
+async fn limits_exclude_the_same_columns_every_time() {
     let shop = Shop::new();
     let schema = shop.engine.schema().await.unwrap();
     let base = ValuesSection { time: hang_timeout(), ..ValuesSection::default() };
@@ -344,14 +349,14 @@ async fn bounds_leave_out_the_same_columns_every_time() {
         ),
     ] {
         for _ in 0..2 {
-            let values = read(&*shop.engine, &schema, &Policy::default(), &settings).await;
+            let values = sample_values(&*shop.engine, &schema, &Policy::default(), &settings).await;
             assert_eq!(left_out(&values), expected, "{settings:?}");
         }
     }
     // A column that is larger than a column may be is known in part.
     let narrow = ValuesSection { column_bytes: 200, ..base };
-    let values = read(&*shop.engine, &schema, &Policy::default(), &narrow).await;
-    let colours = values.of("items", "colour").unwrap();
+    let values = sample_values(&*shop.engine, &schema, &Policy::default(), &narrow).await;
+    let colours = values.column("items", "colour").unwrap();
     assert!(!colours.whole && colours.values == ["blue"], "{colours:?}");
-    assert!(!values.absent("items", "colour", "red"));
+    assert!(!values.is_absent("items", "colour", "red"));
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use querymend::config::ValuesSection;
-use querymend::context::values::read;
-use querymend::correct::Correct;
-use querymend::{Config, Querymend, Status};
+use querymend::correction::CorrectionRequest;
+use querymend::linking::value_sampling::sample_values;
+use querymend::{AnswerStatus, Config, Querymend};
 use querymend_engine::{Engine, open};
-use querymend_model::Script;
-use querymend_sql::values::Alike;
-use querymend_sql::{Policy, Values};
-use querymend_testing::{hang_timeout, is_full};
+use querymend_model::ScriptedModel;
+use querymend_sql::schema::value_index::ValueMatchKind;
+use querymend_sql::{Policy, ValueIndex};
+use querymend_testing::{hang_timeout, is_full_suite};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -42,18 +42,18 @@ fn config() -> Config {
     config
 }
 
-async fn index(engine: &dyn Engine, policy: &Policy, settings: &ValuesSection) -> Values {
-    let schema = policy.readable(engine.schema().await.unwrap());
+async fn index(engine: &dyn Engine, policy: &Policy, settings: &ValuesSection) -> ValueIndex {
+    let schema = policy.filter_schema(engine.schema().await.unwrap());
     let settings = ValuesSection { time: hang_timeout(), ..settings.clone() };
-    read(engine, &schema, policy, &settings).await
+    sample_values(engine, &schema, policy, &settings).await
 }
 
-fn columns(values: &Values) -> Vec<String> {
+fn columns(values: &ValueIndex) -> Vec<String> {
     values.columns().iter().map(|held| format!("{}.{}", held.table, held.column)).collect()
 }
 
 #[tokio::test]
-async fn f11_secrets_are_not_read_unless_they_are_allowed() {
+async fn indexes_sensitive_columns_only_when_allowed() {
     let (_folder, engine) = database(PEOPLE);
     let denied = Policy { deny_tables: vec!["salaries".into()], ..Policy::default() };
     let values = index(&*engine, &denied, &ValuesSection::default()).await;
@@ -70,36 +70,36 @@ async fn f11_secrets_are_not_read_unless_they_are_allowed() {
 }
 
 #[tokio::test]
-async fn f11_what_is_known_in_part_is_never_called_absent() {
+async fn never_reports_absence_for_partially_indexed_columns() {
     let (_folder, engine) = database(PEOPLE);
     let policy = Policy::default();
     let values = index(&*engine, &policy, &ValuesSection::default()).await;
-    assert!(values.absent("people", "name", "ada") && !values.absent("people", "name", "Ada"));
-    assert!(values.of("people", "name").unwrap().unique && !values.of("people", "kind").unwrap().unique);
-    assert!(!values.absent("people", "city", "LONDON"), "the database takes them for equal");
-    assert!(values.absent("people", "city", "Rome"));
-    assert!(!values.absent("people", "kind", "c"), "something that is no text stands in it");
-    let few = ValuesSection { most_values: 2, ..ValuesSection::default() };
-    assert!(!index(&*engine, &policy, &few).await.absent("people", "name", "Bob"));
+    assert!(values.is_absent("people", "name", "ada") && !values.is_absent("people", "name", "Ada"));
+    assert!(values.column("people", "name").unwrap().unique && !values.column("people", "kind").unwrap().unique);
+    assert!(!values.is_absent("people", "city", "LONDON"), "the database takes them for equal");
+    assert!(values.is_absent("people", "city", "Rome"));
+    assert!(!values.is_absent("people", "kind", "c"), "something that is no text stands in it");
+    let few = ValuesSection { max_values_per_column: 2, ..ValuesSection::default() };
+    assert!(!index(&*engine, &policy, &few).await.is_absent("people", "name", "Bob"));
     let small = ValuesSection { rows: 2, ..ValuesSection::default() };
     let values = index(&*engine, &policy, &small).await;
-    assert!(!values.absent("people", "name", "Bob") && !values.of("people", "name").unwrap().values.is_empty());
+    assert!(!values.is_absent("people", "name", "Bob") && !values.column("people", "name").unwrap().values.is_empty());
 }
 
 #[tokio::test]
-async fn f01_a_value_in_another_case_is_put_right_and_what_the_database_holds_is_left_alone() {
+async fn corrects_value_case_but_keeps_values_in_the_database() {
     let (folder, engine) = database(PEOPLE);
     let ask = |drafts: [&'static str; 1]| {
-        let querymend = Querymend::new(Arc::clone(&engine), Arc::new(Script::new(drafts)), config());
+        let querymend = Querymend::new(Arc::clone(&engine), Arc::new(ScriptedModel::new(drafts)), config());
         async move {
-            querymend.learned().await;
+            querymend.wait_for_values().await;
             (querymend.ask("Who is ada?").await, querymend)
         }
     };
     let (answer, querymend) = ask(["SELECT id FROM people WHERE name = 'ada'"]).await;
     assert_eq!(
         (answer.status, answer.sql.as_deref()),
-        (Status::Answered, Some("SELECT id FROM people WHERE name = 'Ada'"))
+        (AnswerStatus::Answered, Some("SELECT id FROM people WHERE name = 'Ada'"))
     );
     assert_eq!(answer.fixes.iter().map(|fix| fix.code).collect::<Vec<_>>(), ["unknown-value"]);
     drop(querymend);
@@ -113,36 +113,36 @@ async fn f01_a_value_in_another_case_is_put_right_and_what_the_database_holds_is
     unread.values.enabled = false;
     let later = Querymend::new(
         Arc::clone(&engine),
-        Arc::new(Script::new(["SELECT id FROM people WHERE name = 'zoe'"])),
+        Arc::new(ScriptedModel::new(["SELECT id FROM people WHERE name = 'zoe'"])),
         unread,
     );
     let schema = later.schema().await.unwrap();
-    schema.learn(Arc::clone(querymend.schema().await.unwrap().values().unwrap()));
+    schema.set_value_index(Arc::clone(querymend.schema().await.unwrap().value_index().unwrap()));
     let answer = later.ask("Who is zoe?").await;
     assert_eq!(answer.sql.as_deref(), Some("SELECT id FROM people WHERE name = 'zoe'"));
 }
 
 #[tokio::test]
-async fn the_first_check_and_correction_wait_for_the_values() {
+async fn first_check_and_correction_wait_for_the_value_index() {
     let (_folder, engine) = database(PEOPLE);
     let wrong = "SELECT id FROM people WHERE name = 'ada'";
-    let fresh = || Querymend::new(Arc::clone(&engine), Arc::new(Script::new([wrong])), config());
+    let fresh = || Querymend::new(Arc::clone(&engine), Arc::new(ScriptedModel::new([wrong])), config());
     let checked = fresh().check(wrong, None).await.unwrap();
     assert_eq!(checked.findings.iter().map(|f| f.finding.code).collect::<Vec<_>>(), ["unknown-value"]);
-    let corrected = fresh().correct(&Correct::new(wrong)).await.unwrap();
+    let corrected = fresh().correct(&CorrectionRequest::new(wrong)).await.unwrap();
     assert_eq!(corrected.corrected_sql, "SELECT id FROM people WHERE name = 'Ada'");
     let answer = fresh().ask("Who is ada?").await;
     assert_eq!(answer.sql.as_deref(), Some("SELECT id FROM people WHERE name = 'Ada'"));
 }
 
 #[tokio::test]
-async fn values_that_came_later_are_known_when_the_tables_are_read_again() {
+async fn reindexes_values_when_the_schema_is_reloaded() {
     let (folder, _) = database(PEOPLE);
     let file = folder.path().join("test.db");
     let engine: Arc<dyn Engine> = Arc::from(open(&file.to_string_lossy()).unwrap());
     let mut config = config();
-    config.schema_age = Duration::from_millis(1);
-    let querymend = Querymend::new(engine, Arc::new(Script::new(["SELECT 1"])), config);
+    config.schema_cache_ttl = Duration::from_millis(1);
+    let querymend = Querymend::new(engine, Arc::new(ScriptedModel::new(["SELECT 1"])), config);
     let sql = "SELECT id FROM people WHERE name = 'Grace'";
     let findings = async || querymend.check(sql, None).await.unwrap().findings.len();
     assert_eq!((findings().await, findings().await), (1, 1));
@@ -152,11 +152,11 @@ async fn values_that_came_later_are_known_when_the_tables_are_read_again() {
 }
 
 #[tokio::test]
-async fn an_answer_says_which_value_was_not_compared() {
+async fn reports_values_that_were_not_compared() {
     let (_folder, engine) = database(PEOPLE);
     let config = config();
     let settings = ValuesSection { time: Duration::ZERO, ..ValuesSection::default() };
-    let script = Script::new(["SELECT id FROM people WHERE name = 'Ada'"]);
+    let script = ScriptedModel::new(["SELECT id FROM people WHERE name = 'Ada'"]);
     let querymend = Querymend::new(engine, Arc::new(script), Config { values: settings, ..config });
     let answer = querymend.ask("Who is Ada?").await;
     let why = "'Ada' was not compared with the values of people.name: they could not be read in time";
@@ -164,9 +164,9 @@ async fn an_answer_says_which_value_was_not_compared() {
 }
 
 #[tokio::test]
-async fn f11_why_nothing_was_found_is_told() {
+async fn reports_the_predicate_that_empties_the_result() {
     let (_folder, engine) = database(PEOPLE);
-    let script = Script::new(["SELECT name FROM people WHERE city = 'London' AND length(name) > 10 AND id > 0"]);
+    let script = ScriptedModel::new(["SELECT name FROM people WHERE city = 'London' AND length(name) > 10 AND id > 0"]);
     let querymend = Querymend::new(engine, Arc::new(script), config());
     let answer = querymend.ask("Who in London has a long name?").await;
     let why = "nothing was found: without `length(name) > 10` there would be rows";
@@ -175,7 +175,7 @@ async fn f11_why_nothing_was_found_is_told() {
 }
 
 #[tokio::test]
-async fn f11_the_values_of_a_real_database_are_found() {
+async fn indexes_values_of_a_real_database() {
     let file =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/bird/database/superhero/superhero.sqlite");
     if !file.exists() {
@@ -186,29 +186,29 @@ async fn f11_the_values_of_a_real_database_are_found() {
     let began = Instant::now();
     let values = index(&*engine, &Policy::default(), &ValuesSection::default()).await;
     eprintln!("read in {:?}", began.elapsed());
-    assert!(values.absent("colour", "colour", "blue") && !values.absent("colour", "colour", "Blue"));
-    let near = values.near("colour", "colour", "blonde", 3);
-    assert_eq!((near[0].value.as_str(), near[0].alike), ("Blond", Alike::Slip));
+    assert!(values.is_absent("colour", "colour", "blue") && !values.is_absent("colour", "colour", "Blue"));
+    let near = values.similar_values("colour", "colour", "blonde", 3);
+    assert_eq!((near[0].value.as_str(), near[0].kind), ("Blond", ValueMatchKind::Typo));
     let question = "Which superheroes of Marvel Comics have the power of 'Super Strength'?";
     let hits: Vec<String> = values
-        .hits(question)
+        .mentions(question)
         .into_iter()
-        .filter(|h| h.named)
+        .filter(|h| h.is_distinctive)
         .map(|h| format!("{}.{} {}", h.table, h.column, h.value))
         .collect();
     assert_eq!(hits, ["publisher.publisher_name Marvel Comics", "superpower.power_name Super Strength"]);
-    let (began, rounds) = (Instant::now(), if is_full() { 1_000 } else { 20 });
+    let (began, rounds) = (Instant::now(), if is_full_suite() { 1_000 } else { 20 });
     for _ in 0..rounds {
-        assert!(!values.near("superhero", "superhero_name", "Supermann", 5).is_empty());
-        assert!(values.hits(question).len() >= 2);
+        assert!(!values.similar_values("superhero", "superhero_name", "Supermann", 5).is_empty());
+        assert!(values.mentions(question).len() >= 2);
     }
     eprintln!("a near value and the hits of a question in {:?}", began.elapsed() / rounds);
 }
 
 /// In full, ten million rows: a minute and a gigabyte.
 #[tokio::test]
-async fn f11_a_table_of_ten_million_rows_is_read_within_seconds() {
-    let rows = if is_full() { 10_000_000 } else { 400_000 };
+async fn samples_large_tables_across_their_whole_range() {
+    let rows = if is_full_suite() { 10_000_000 } else { 400_000 };
     let (_folder, engine) = database(&format!(
         "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
          CREATE TABLE events (id INTEGER PRIMARY KEY, kind TEXT, who TEXT, city TEXT, message TEXT);
@@ -224,6 +224,6 @@ async fn f11_a_table_of_ten_million_rows_is_read_within_seconds() {
         assert!(!held.whole);
     }
     // Stretches from further on are seen as well.
-    let cities = &values.of("events", "city").unwrap().values;
+    let cities = &values.column("events", "city").unwrap().values;
     assert!(cities.len() >= 4 && values.columns().len() == 4, "{cities:?}");
 }

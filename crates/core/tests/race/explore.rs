@@ -1,7 +1,7 @@
 //! Runs a test under many orders of its threads. One that fails says which order it was, and it can be run again.
 
-use querymend_testing::is_full;
-use querymend_testing::watchdog::watched;
+use querymend_testing::is_full_suite;
+use querymend_testing::watchdog::run_watched;
 use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner};
 
@@ -11,17 +11,17 @@ const CHANGES: usize = 3;
 /// All orders of very few threads. A test of which they are more than so many fails: it would not have tried all.
 pub fn all_orders(what: &'static str, test: impl Fn() + Send + Sync + 'static) {
     const MOST: usize = 500_000;
-    let tried = watched(what, move || run(DfsScheduler::new(Some(MOST), false), test));
+    let tried = run_watched(what, move || run(DfsScheduler::new(Some(MOST), false), test));
     assert!(tried < MOST, "{what}: more than {MOST} orders");
     println!("{what}: all {tried} orders");
 }
 
 /// Many orders of a few threads: random ones, and as many of which each is whole but for a few changes of thread at odd moments.
 pub fn many_orders(what: &'static str, test: impl Fn() + Send + Sync + Clone + 'static) {
-    let orders = if is_full() { 2_500 } else { 600 };
+    let orders = if is_full_suite() { 2_500 } else { 600 };
     let again = test.clone();
-    let tried = watched(what, move || run(RandomScheduler::new(orders), test));
-    let tried = tried + watched(what, move || run(PctScheduler::new(CHANGES, orders), again));
+    let tried = run_watched(what, move || run(RandomScheduler::new(orders), test));
+    let tried = tried + run_watched(what, move || run(PctScheduler::new(CHANGES, orders), again));
     println!("{what}: {tried} orders");
 }
 

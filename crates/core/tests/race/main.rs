@@ -17,16 +17,16 @@ mod threads;
 
 // The breaker as the product has it, with locks and counters that let a test choose which thread goes on.
 #[allow(dead_code, reason = "not all of it is tried in all orders")]
-#[path = "../../src/guard/breaker.rs"]
+#[path = "../../src/resilience/breaker.rs"]
 mod breaker;
 #[allow(dead_code, reason = "this clock stands still")]
-#[path = "../../src/guard/clock.rs"]
+#[path = "../../src/resilience/clock.rs"]
 mod clock;
-mod open {
-    pub use querymend::guard::Open;
+mod breaker_open {
+    pub use querymend::resilience::BreakerOpen;
 }
 mod settings {
-    pub use querymend::guard::BreakerSettings;
+    pub use querymend::resilience::BreakerSettings;
 }
 mod sync {
     pub use shuttle::sync::atomic::AtomicU64;

@@ -2,8 +2,8 @@
 //!
 //! That these tests see what they are for was tried by hand: with the line in `Breaker::with` that stores `glance` moved below
 //! `drop(inner)`, a thread that was slow writes down that all is well after another has opened the breaker, and
-//! `l12_failures_are_never_lost` and `l12_what_is_seen_at_a_glance_is_so` fail. With `inner.probing = …` left out of
-//! `Breaker::admit`, `l12_half_open_lets_one_through_at_a_time` and `l12_a_trial_that_fails_is_the_only_one` fail.
+//! `counts_every_failure` and `stats_agree_with_admission` fail. With `inner.probing = …` left out of
+//! `Breaker::admit`, `half_open_admits_one_probe_at_a_time` and `failed_probe_reopens_the_breaker_and_rejects_others` fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use shuttle::thread;
 
-use crate::breaker::{Breaker, State};
+use crate::breaker::{Breaker, BreakerState};
 use crate::clock::ManualClock;
 use crate::explore::{all_orders, many_orders};
 use crate::settings::BreakerSettings;
@@ -61,17 +61,17 @@ fn fail_in(count: usize, threshold: u32) {
     let counted = (stats.failures + refused, stats.rejected);
     assert_eq!(counted, (count as u64, refused + u64::from(!let_through)), "every call is counted once");
     if (count as u32) < threshold {
-        assert_eq!((stats.state, stats.consecutive_failures, stats.opens), (State::Closed, count as u32, 0));
+        assert_eq!((stats.state, stats.consecutive_failures, stats.opens), (BreakerState::Closed, count as u32, 0));
         assert!(let_through);
     } else {
-        assert_eq!((stats.state, stats.opens), (State::Open, 1), "it opens, and once");
+        assert_eq!((stats.state, stats.opens), (BreakerState::Open, 1), "it opens, and once");
         assert!(stats.failures >= u64::from(threshold));
         assert!(!let_through, "it is open, and lets a call through");
     }
 }
 
 #[test]
-fn l12_failures_are_never_lost() {
+fn counts_every_failure() {
     all_orders("breaker: 2 threads fail, opens at 2", || fail_in(2, 2));
     all_orders("breaker: 2 threads fail, opens at 3", || fail_in(2, 3));
     for (count, threshold) in [(4, 4), (4, 5), (4, 2)] {
@@ -80,7 +80,7 @@ fn l12_failures_are_never_lost() {
 }
 
 #[test]
-fn l12_a_trial_that_fails_is_the_only_one() {
+fn failed_probe_reopens_the_breaker_and_rejects_others() {
     let test = |count: usize| {
         let breaker = half_open(settings(1, 2));
         let (all, trials) = (Arc::clone(&breaker), Arc::new(AtomicU32::new(0)));
@@ -93,7 +93,7 @@ fn l12_a_trial_that_fails_is_the_only_one() {
         });
         assert_eq!(trials.load(Ordering::SeqCst), 1);
         let stats = breaker.stats();
-        assert_eq!((stats.state, stats.opens, stats.rejected), (State::Open, 2, count as u64 - 1));
+        assert_eq!((stats.state, stats.opens, stats.rejected), (BreakerState::Open, 2, count as u64 - 1));
     };
     all_orders("breaker: 2 threads at one trial", move || test(2));
     many_orders("breaker: 4 threads at one trial", move || test(4));
@@ -123,20 +123,20 @@ fn try_in(count: usize, times: usize, enough: u32) {
     });
     let [trials, good, refused] = [trials, good, refused].map(|count| count.load(Ordering::SeqCst));
     let stats = breaker.stats();
-    assert_eq!((stats.state, stats.probe_successes, stats.successes), (State::HalfOpen, good, u64::from(good)));
+    assert_eq!((stats.state, stats.probe_successes, stats.successes), (BreakerState::HalfOpen, good, u64::from(good)));
     assert_eq!((u64::from(refused), trials + refused), (stats.rejected, (count * times) as u32));
     assert_eq!(breaker.retry_after(), None, "every place was given back");
 }
 
 #[test]
-fn l12_half_open_lets_one_through_at_a_time() {
+fn half_open_admits_one_probe_at_a_time() {
     // So many successes are never reached, so it stays half open.
     all_orders("breaker: 2 threads, a trial each", || try_in(2, 1, u32::MAX));
     many_orders("breaker: 3 threads, 3 trials each", || try_in(3, 3, u32::MAX));
 }
 
 #[test]
-fn l12_as_many_trials_as_are_wanted_close_it() {
+fn closes_after_the_required_probe_successes() {
     many_orders("breaker: 4 threads, 2 trials close it", || {
         let breaker = half_open(settings(1, 2));
         let (all, good) = (Arc::clone(&breaker), Arc::new(AtomicU32::new(0)));
@@ -149,14 +149,14 @@ fn l12_as_many_trials_as_are_wanted_close_it() {
         });
         let (stats, good) = (breaker.stats(), good.load(Ordering::SeqCst));
         assert_eq!((stats.successes, stats.rejected), (u64::from(good), u64::from(4 - good)));
-        let wanted = if good < 2 { (State::HalfOpen, good) } else { (State::Closed, 0) };
+        let wanted = if good < 2 { (BreakerState::HalfOpen, good) } else { (BreakerState::Closed, 0) };
         assert_eq!((stats.state, stats.probe_successes), wanted);
         assert!(breaker.admit().is_ok());
     });
 }
 
 #[test]
-fn l12_what_is_seen_at_a_glance_is_so() {
+fn stats_agree_with_admission() {
     many_orders("breaker: successes, failures, resets and time at once", || {
         let (breaker, clock) = breaker(settings(2, 1));
         let all = Arc::clone(&breaker);
@@ -185,12 +185,12 @@ fn l12_what_is_seen_at_a_glance_is_so() {
         let stats = breaker.stats();
         let [good, bad] = [good, bad].map(|count| u64::from(count.load(Ordering::SeqCst)));
         assert_eq!((stats.successes, stats.failures), (good, bad));
-        assert_eq!(let_through, stats.state != State::Open, "{stats:?}");
+        assert_eq!(let_through, stats.state != BreakerState::Open, "{stats:?}");
     });
 }
 
 #[test]
-fn l12_changes_are_told_in_order_to_whoever_asks_back() {
+fn notifies_reentrant_observers_in_order() {
     many_orders("breaker: changes told while others change it", || {
         let clock = Arc::new(ManualClock::new());
         let told = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -215,9 +215,9 @@ fn l12_changes_are_told_in_order_to_whoever_asks_back() {
             }
         });
         let (state, told) = (breaker.state(), told.lock().unwrap());
-        assert_eq!(told.first().unwrap().0, State::Closed);
+        assert_eq!(told.first().unwrap().0, BreakerState::Closed);
         assert!(told.windows(2).all(|pair| pair[0].1 == pair[1].0), "{told:?}");
         assert_eq!(told.last().unwrap().1, state);
-        assert_eq!(told.iter().filter(|(_, to)| *to == State::Open).count() as u64, breaker.stats().opens);
+        assert_eq!(told.iter().filter(|(_, to)| *to == BreakerState::Open).count() as u64, breaker.stats().opens);
     });
 }

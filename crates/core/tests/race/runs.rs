@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use querymend::{Event, Stage, Traces};
-use querymend_testing::is_full;
-use querymend_testing::watchdog::{THREADS, together, watched};
+use querymend::{Event, Stage, TraceStore};
+use querymend_testing::is_full_suite;
+use querymend_testing::watchdog::{THREADS, run_concurrently, run_watched};
 
 /// Runs that the folder keeps.
 const KEPT: usize = 100;
@@ -15,15 +15,15 @@ fn id(number: usize) -> String {
 }
 
 #[test]
-fn l12_the_newest_runs_are_kept_whole_and_reading_never_fails() {
-    watched("past runs", || {
+fn keeps_newest_traces_intact_under_concurrent_reads() {
+    run_watched("past runs", || {
         // Runs that each thread keeps. The disk is waited for after each.
-        let each = if is_full() { 25 } else { 6 };
+        let each = if is_full_suite() { 25 } else { 6 };
         let folder = tempfile::tempdir().unwrap();
-        let traces = Traces::new(folder.path().join("runs"), KEPT);
+        let traces = TraceStore::new(folder.path().join("runs"), KEPT);
         let run: Vec<Event> = (1..=9).map(|attempt| Event::Stage { stage: Stage::Generation, attempt }).collect();
         let read = AtomicUsize::new(0);
-        together(|thread| {
+        run_concurrently(|thread| {
             for n in 0..each {
                 traces.save(&id(n * THREADS + thread), &run).unwrap();
                 // One that another thread lets go of in this moment is not there any more, and that is all.
@@ -39,7 +39,7 @@ fn l12_the_newest_runs_are_kept_whole_and_reading_never_fails() {
         traces.prune().unwrap();
         let newest: Vec<String> = (THREADS * each - KEPT..THREADS * each).map(id).collect();
         assert_eq!(traces.ids().unwrap(), newest);
-        assert!(newest.iter().all(|id| traces.exactly(id).unwrap().is_some_and(|events| events.len() == run.len())));
+        assert!(newest.iter().all(|id| traces.read_exact(id).unwrap().is_some_and(|events| events.len() == run.len())));
         assert_eq!(std::fs::read_dir(folder.path().join("runs")).unwrap().count(), KEPT, "nothing is left beside them");
         println!("{} runs kept, {} read meanwhile", THREADS * each, read.into_inner());
     });

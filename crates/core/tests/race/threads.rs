@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use querymend::guard::{Breaker, BreakerSettings, Breakers, ManualClock, State};
-use querymend_testing::watchdog::{THREADS, together, watched};
+use querymend::resilience::{Breaker, BreakerSettings, BreakerState, Breakers, ManualClock};
+use querymend_testing::watchdog::{THREADS, run_concurrently, run_watched};
 
 /// A breaker with a clock that stands still and a list of its changes.
 struct Bench {
     clock: Arc<ManualClock>,
-    changes: Arc<Mutex<Vec<(State, State)>>>,
+    changes: Arc<Mutex<Vec<(BreakerState, BreakerState)>>>,
     breaker: Breaker,
 }
 
@@ -30,12 +30,12 @@ impl Bench {
 }
 
 #[test]
-fn l12_counts_add_up_and_changes_come_in_order() {
-    watched("breakers", || {
+fn counts_add_up_and_transitions_are_in_order() {
+    run_watched("breakers", || {
         let (timeout, max_timeout) = (Duration::from_millis(5), Duration::from_millis(20));
         let bench = Bench::new(BreakerSettings { timeout, max_timeout, ..BreakerSettings::default() });
         let [successes, failures, rejected] = [(); 3].map(|()| AtomicU64::new(0));
-        together(|thread| {
+        run_concurrently(|thread| {
             // A cheap chance of its own for each thread, the same in each run.
             let mut chance = thread as u32 + 1;
             for _ in 0..5_000 {
@@ -64,17 +64,17 @@ fn l12_counts_add_up_and_changes_come_in_order() {
             [successes, failures, rejected].map(AtomicU64::into_inner)
         );
         let changes = bench.changes.lock().unwrap();
-        assert_eq!(changes.iter().filter(|(_, to)| *to == State::Open).count() as u64, stats.opens);
+        assert_eq!(changes.iter().filter(|(_, to)| *to == BreakerState::Open).count() as u64, stats.opens);
         assert!(stats.opens > 10, "{stats:?}");
-        assert_eq!(changes[0].0, State::Closed);
+        assert_eq!(changes[0].0, BreakerState::Closed);
         assert!(changes.windows(2).all(|pair| pair[0].1 == pair[1].0));
         assert_eq!(changes.last().unwrap().1, stats.state);
     });
 }
 
 #[test]
-fn l12_at_most_one_probe_at_a_time() {
-    watched("breakers", || {
+fn admits_at_most_one_probe_at_a_time() {
+    run_watched("breakers", || {
         // So many successes are never reached, so it stays half open.
         let settings = BreakerSettings { success_threshold: u32::MAX, ..BreakerSettings::default() };
         let bench = Bench::new(settings);
@@ -83,7 +83,7 @@ fn l12_at_most_one_probe_at_a_time() {
         }
         bench.clock.advance(settings.timeout);
         let [inside, most, probes] = [(); 3].map(|()| AtomicU32::new(0));
-        together(|thread| {
+        run_concurrently(|thread| {
             for n in 0..2_000 {
                 let Ok(permit) = bench.breaker.admit() else { continue };
                 probes.fetch_add(1, Ordering::SeqCst);
@@ -96,35 +96,35 @@ fn l12_at_most_one_probe_at_a_time() {
         });
         assert_eq!(most.into_inner(), 1);
         let stats = bench.breaker.stats();
-        assert_eq!(stats.state, State::HalfOpen);
+        assert_eq!(stats.state, BreakerState::HalfOpen);
         assert_eq!(stats.rejected + u64::from(probes.into_inner()), 2_000 * THREADS as u64);
         assert_eq!(bench.breaker.retry_after(), None, "every place was given back");
     });
 }
 
 #[test]
-fn l12_many_failures_at_once_open_it_once() {
-    watched("breakers", || {
+fn concurrent_failures_open_the_breaker_once() {
+    run_watched("breakers", || {
         let bench = Bench::new(BreakerSettings::default());
         let refused = AtomicU32::new(0);
-        together(|_| match bench.breaker.admit() {
+        run_concurrently(|_| match bench.breaker.admit() {
             Ok(permit) => permit.failure(),
             Err(_) => drop(refused.fetch_add(1, Ordering::SeqCst)),
         });
         let stats = bench.breaker.stats();
-        assert_eq!((stats.state, stats.opens), (State::Open, 1));
+        assert_eq!((stats.state, stats.opens), (BreakerState::Open, 1));
         assert_eq!(stats.failures + u64::from(refused.into_inner()), THREADS as u64);
-        assert_eq!(*bench.changes.lock().unwrap(), [(State::Closed, State::Open)]);
+        assert_eq!(*bench.changes.lock().unwrap(), [(BreakerState::Closed, BreakerState::Open)]);
     });
 }
 
 #[test]
-fn l12_one_breaker_for_each_tool_whoever_comes_first() {
-    watched("breakers", || {
+fn concurrent_callers_share_one_breaker_per_tool() {
+    run_watched("breakers", || {
         let breakers = Breakers::default();
-        together(|_| {
+        run_concurrently(|_| {
             for n in 0..200 {
-                breakers.of(&format!("tool {}", n % 20)).admit().unwrap().success();
+                breakers.get_or_create(&format!("tool {}", n % 20)).admit().unwrap().success();
             }
         });
         let stats = breakers.stats();

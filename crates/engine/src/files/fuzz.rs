@@ -1,4 +1,4 @@
-//! Damaged files: an error or rows, no panic, and no more memory than the file is worth.
+//! Fuzzes the file readers: an error or rows, no panic, and memory bounded by the file's size.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -10,30 +10,31 @@ use ::parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int6
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
-use querymend_testing::{Fuzz, bytes, text};
+use querymend_testing::{FuzzTarget, mutate_bytes, mutate_text};
 
-use super::sheet::{Raw, Sheet};
-use super::{excel, json, parquet, separated};
+use super::table_source::{RawValue, TableSource};
+use super::{csv, excel, json, parquet};
 use crate::Error;
-use crate::fuzz::within;
+use crate::fuzz::assert_peak_memory;
 
-/// Reads all that a file gives, twice, as loading does.
-fn read(sheets: Result<Vec<Box<dyn Sheet>>, Error>) {
+/// Reads a file completely, twice, as loading does.
+fn read_all(sheets: Result<Vec<Box<dyn TableSource>>, Error>) {
     for mut sheet in sheets.into_iter().flatten() {
         for _ in 0..2 {
-            drop(sheet.columns());
+            drop(sheet.column_names());
             let mut rows = 0_u64;
-            // More rows than any damaged file here can have are made up, and would be made up for ever.
-            let each = &mut |_: &[Raw<'_>]| {
+            // No corrupted file here can have that many rows: a reader that returns more would
+            // never stop.
+            let each = &mut |_: &[RawValue<'_>]| {
                 rows += 1;
                 if rows > 1_000_000 { Err(Error::Cancelled) } else { Ok(()) }
             };
-            drop(sheet.rows(each));
+            drop(sheet.for_each_row(each));
         }
     }
 }
 
-fn table(compression: Compression) -> Vec<u8> {
+fn parquet_file(compression: Compression) -> Vec<u8> {
     let message =
         "message m { REQUIRED INT64 id; REQUIRED BYTE_ARRAY name (UTF8); OPTIONAL DOUBLE w; REQUIRED INT32 d (DATE);
         REQUIRED INT64 t (TIMESTAMP_MICROS); REQUIRED INT32 price (DECIMAL(9,2)); }";
@@ -66,11 +67,11 @@ fn table(compression: Compression) -> Vec<u8> {
 fn fuzz_parquet() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.parquet");
-    let seeds = [Compression::UNCOMPRESSED, Compression::SNAPPY].map(table);
-    let target = Fuzz::new("parquet", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(1_500);
-    target.run(&mut bytes, &|input| {
+    let seeds = [Compression::UNCOMPRESSED, Compression::SNAPPY].map(parquet_file);
+    let target = FuzzTarget::new("parquet", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(1_500);
+    target.run(&mut mutate_bytes, &|input| {
         fs::write(&file, input).unwrap();
-        within(64 << 20, || read(parquet::open(&file)));
+        assert_peak_memory(64 << 20, || read_all(parquet::open(&file)));
     });
 }
 
@@ -80,12 +81,15 @@ fn fuzz_separated() {
     let file = folder.path().join("a.csv");
     let wide: Vec<u8> = "\u{feff}a;b\n1;\"x\ny\"\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let seeds = [b"\xef\xbb\xbfid,name\n1,\"a \"\"b\"\"\"\n2,\n".to_vec(), b"a\tb\n1\t2024-02-29\n".to_vec(), wide];
-    Fuzz::new("separated", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(1_500).run(&mut bytes, &|input| {
-        fs::write(&file, input).unwrap();
-        for tabs in [false, true] {
-            within(8 << 20, || read(separated::open(&file, tabs)));
-        }
-    });
+    FuzzTarget::new("separated", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(1_500).run(
+        &mut mutate_bytes,
+        &|input| {
+            fs::write(&file, input).unwrap();
+            for tabs in [false, true] {
+                assert_peak_memory(8 << 20, || read_all(csv::open(&file, tabs)));
+            }
+        },
+    );
 }
 
 #[test]
@@ -97,18 +101,20 @@ fn fuzz_json() {
         "{\"a\": 1}\n{\"a\": true, \"b\": \"2024-02-29\"}\n",
     ];
     let words = ["[", "]", "{", "}", "\"a\":", "null", "1e400", "\\u0000", "\\ud800", ",", "[[", "true"];
-    let target = Fuzz::new("json", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(1_500);
-    target.run(&mut |random, pool| text(random, pool, &words), &|input| {
+    let target = FuzzTarget::new("json", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(1_500);
+    target.run(&mut |random, pool| mutate_text(random, pool, &words), &|input| {
         fs::write(&file, input).unwrap();
-        within(8 << 20, || {
-            read(json::open(&file));
-            read(json::open_lines(&file));
+        assert_peak_memory(8 << 20, || {
+            read_all(json::open(&file));
+            read_all(json::open_lines(&file));
         });
     });
 }
 
-/// A workbook with one sheet, given by its XML: damaged packing is an error at once, damaged contents are not.
-fn workbook(path: &Path, sheet: &[u8]) {
+/// Writes a workbook with one sheet, given as XML.
+///
+/// The archive itself stays intact: a corrupted archive fails at once, corrupted contents do not.
+fn write_workbook(path: &Path, sheet: &[u8]) {
     let main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
     let office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
     let package = "http://schemas.openxmlformats.org/package/2006";
@@ -179,10 +185,10 @@ fn fuzz_excel() {
         "<!--",
         "]]>",
     ];
-    let target = Fuzz::new("excel", env!("CARGO_MANIFEST_DIR")).seeds([sheet]).inputs(800);
-    target.run(&mut |random, pool| text(random, pool, &words), &|input| {
-        workbook(&file, input);
-        // The cells that a sheet may span are counted before they are taken.
-        within(1 << 30, || read(excel::open(&file)));
+    let target = FuzzTarget::new("excel", env!("CARGO_MANIFEST_DIR")).seeds([sheet]).inputs(800);
+    target.run(&mut |random, pool| mutate_text(random, pool, &words), &|input| {
+        write_workbook(&file, input);
+        // The number of cells that a sheet spans is checked before they are allocated.
+        assert_peak_memory(1 << 30, || read_all(excel::open(&file)));
     });
 }

@@ -1,4 +1,4 @@
-//! Objects of JSON: one in each line, one behind the other, or in a list.
+//! JSON files: one object per line, concatenated objects, or an array of objects.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,129 +8,131 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::kinds::{Kind, of_text};
-use super::sheet::{Each, MOST_COLUMNS, Raw, Sheet, broken, too_wide};
+use super::table_source::{MAX_COLUMNS, RawValue, RowCallback, TableSource, too_many_columns, unreadable_file};
+use super::type_inference::{InferredType, infer_text};
 use crate::Error;
 
-/// A line that is longer than this is something else.
-const LONGEST_LINE: u64 = 64 << 20;
-/// A list is read into memory as a whole, up to this size.
-const MOST_LISTED: u64 = 128 << 20;
+/// Maximum length of a line.
+const MAX_LINE_BYTES: u64 = 64 << 20;
+/// Maximum size of a file that is read into memory as a whole.
+const MAX_ARRAY_BYTES: u64 = 128 << 20;
 
 type Object = Map<String, Value>;
 
-pub(super) struct Objects {
+pub(super) struct JsonSource {
     path: PathBuf,
     names: Vec<String>,
-    /// What was in a list; nothing if each line is read anew.
-    listed: Option<Vec<Object>>,
+    /// Objects of an array, or `None` if lines are read from the file each time.
+    objects: Option<Vec<Object>>,
 }
 
-/// Opens a file with an object in each line.
-pub(super) fn open_lines(path: &Path) -> Result<Vec<Box<dyn Sheet>>, Error> {
-    let mut names = Names::default();
-    each_line(path, &mut |object| names.note(path, &object))?;
-    Ok(vec![Box::new(Objects { path: path.to_path_buf(), names: names.order, listed: None })])
+/// Opens a file with one object per line.
+pub(super) fn open_lines(path: &Path) -> Result<Vec<Box<dyn TableSource>>, Error> {
+    let mut names = ColumnNames::default();
+    for_each_line(path, &mut |object| names.add_keys_of(path, &object))?;
+    Ok(vec![Box::new(JsonSource { path: path.to_path_buf(), names: names.order, objects: None })])
 }
 
-/// Opens a file with a list of objects, or with objects one behind the other.
-pub(super) fn open(path: &Path) -> Result<Vec<Box<dyn Sheet>>, Error> {
+/// Opens a file with an array of objects, or with concatenated objects.
+pub(super) fn open(path: &Path) -> Result<Vec<Box<dyn TableSource>>, Error> {
     let mut text = String::new();
-    let file = File::open(path).map_err(|error| broken(path, &error))?;
-    file.take(MOST_LISTED + 1).read_to_string(&mut text).map_err(|error| broken(path, &error))?;
-    if text.len() as u64 > MOST_LISTED {
-        return Err(broken(path, &"it is too large; write one object in each line, and name it .jsonl"));
+    let file = File::open(path).map_err(|error| unreadable_file(path, &error))?;
+    file.take(MAX_ARRAY_BYTES + 1).read_to_string(&mut text).map_err(|error| unreadable_file(path, &error))?;
+    if text.len() as u64 > MAX_ARRAY_BYTES {
+        return Err(unreadable_file(path, &"it is too large; write one object in each line, and name it .jsonl"));
     }
     let text = text.trim_start_matches('\u{feff}');
-    let wrong = |error: serde_json::Error| broken(path, &error);
+    let wrong = |error: serde_json::Error| unreadable_file(path, &error);
     let listed: Vec<Object> = if text.trim_start().starts_with('[') {
         serde_json::from_str(text).map_err(wrong)?
     } else {
         serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().map_err(wrong)?
     };
-    let mut names = Names::default();
-    listed.iter().try_for_each(|object| names.note(path, object))?;
-    Ok(vec![Box::new(Objects { path: path.to_path_buf(), names: names.order, listed: Some(listed) })])
+    let mut names = ColumnNames::default();
+    listed.iter().try_for_each(|object| names.add_keys_of(path, object))?;
+    Ok(vec![Box::new(JsonSource { path: path.to_path_buf(), names: names.order, objects: Some(listed) })])
 }
 
-/// Names in the order in which they come up.
+/// Column names in order of first occurrence.
 #[derive(Default)]
-struct Names {
+struct ColumnNames {
     order: Vec<String>,
     seen: HashMap<String, usize>,
 }
 
-impl Names {
-    fn note(&mut self, path: &Path, object: &Object) -> Result<(), Error> {
+impl ColumnNames {
+    fn add_keys_of(&mut self, path: &Path, object: &Object) -> Result<(), Error> {
         for name in object.keys() {
             if !self.seen.contains_key(name) {
                 self.seen.insert(name.clone(), self.order.len());
                 self.order.push(name.clone());
             }
         }
-        if self.order.len() > MOST_COLUMNS { Err(too_wide(path)) } else { Ok(()) }
+        if self.order.len() > MAX_COLUMNS { Err(too_many_columns(path)) } else { Ok(()) }
     }
 }
 
-fn each_line(path: &Path, each: &mut dyn FnMut(Object) -> Result<(), Error>) -> Result<(), Error> {
-    let file = File::open(path).map_err(|error| broken(path, &error))?;
+fn for_each_line(path: &Path, each: &mut dyn FnMut(Object) -> Result<(), Error>) -> Result<(), Error> {
+    let file = File::open(path).map_err(|error| unreadable_file(path, &error))?;
     let mut reader = BufReader::with_capacity(256 << 10, file);
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        let read = (&mut reader).take(LONGEST_LINE + 1).read_until(b'\n', &mut line);
-        if read.map_err(|error| broken(path, &error))? == 0 {
+        let read = (&mut reader).take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut line);
+        if read.map_err(|error| unreadable_file(path, &error))? == 0 {
             break;
         }
-        if line.len() as u64 > LONGEST_LINE {
-            return Err(broken(path, &format!("line {number} is too long")));
+        if line.len() as u64 > MAX_LINE_BYTES {
+            return Err(unreadable_file(path, &format!("line {number} is too long")));
         }
         let text = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&line);
         if text.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let object = serde_json::from_slice(text).map_err(|error| broken(path, &format!("line {number}: {error}")))?;
+        let object =
+            serde_json::from_slice(text).map_err(|error| unreadable_file(path, &format!("line {number}: {error}")))?;
         each(object)?;
     }
     Ok(())
 }
 
-impl Sheet for Objects {
+impl TableSource for JsonSource {
     fn name(&self) -> Option<&str> {
         None
     }
 
-    fn columns(&self) -> Vec<String> {
+    fn column_names(&self) -> Vec<String> {
         self.names.clone()
     }
 
-    fn rows(&mut self, each: Each<'_>) -> Result<(), Error> {
+    fn for_each_row(&mut self, each: RowCallback<'_>) -> Result<(), Error> {
         let names = &self.names;
         let mut one = |object: &Object| {
-            let row: Vec<Raw<'_>> = names.iter().map(|name| object.get(name).map_or(Raw::Nothing, raw)).collect();
+            let row: Vec<RawValue<'_>> =
+                names.iter().map(|name| object.get(name).map_or(RawValue::Null, to_raw)).collect();
             each(&row)
         };
-        match &self.listed {
+        match &self.objects {
             Some(listed) => listed.iter().try_for_each(one),
-            None => each_line(&self.path, &mut |object| one(&object)),
+            None => for_each_line(&self.path, &mut |object| one(&object)),
         }
     }
 }
 
-fn raw(value: &Value) -> Raw<'_> {
+fn to_raw(value: &Value) -> RawValue<'_> {
     match value {
-        Value::Null => Raw::Nothing,
-        Value::Bool(truth) => Raw::Boolean(*truth),
+        Value::Null => RawValue::Null,
+        Value::Bool(truth) => RawValue::Boolean(*truth),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(whole), _) => Raw::Integer(whole),
-            (None, Some(float)) if !number.is_u64() => Raw::Number(float),
-            _ => Raw::Text(Cow::Owned(number.to_string())),
+            (Some(whole), _) => RawValue::Integer(whole),
+            (None, Some(float)) if !number.is_u64() => RawValue::Number(float),
+            _ => RawValue::Text(Cow::Owned(number.to_string())),
         },
-        Value::String(text) => match of_text(text) {
-            Kind::Date => Raw::Date(text.clone()),
-            Kind::Timestamp => Raw::Timestamp(text.clone()),
-            _ => Raw::Text(Cow::Borrowed(text)),
+        Value::String(text) => match infer_text(text) {
+            InferredType::Date => RawValue::Date(text.clone()),
+            InferredType::Timestamp => RawValue::Timestamp(text.clone()),
+            _ => RawValue::Text(Cow::Borrowed(text)),
         },
-        Value::Array(_) | Value::Object(_) => Raw::Text(Cow::Owned(value.to_string())),
+        Value::Array(_) | Value::Object(_) => RawValue::Text(Cow::Owned(value.to_string())),
     }
 }

@@ -1,7 +1,7 @@
-//! Parquet.
+//! Parquet files.
 //!
-//! The crate that reads it goes as deep as a file's columns are nested, so that a small file could end the program. How deep they
-//! are is looked at first.
+//! The `parquet` crate recurses as deeply as columns are nested, so that a small file could
+//! overflow the stack. The nesting depth is checked first.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -13,111 +13,114 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use thrift::protocol::{TCompactInputProtocol, TInputProtocol, TType};
 
-use super::sheet::{Each, Raw, Sheet, broken, guarded};
+use super::table_source::{RawValue, RowCallback, TableSource, catch_panic, unreadable_file};
 use crate::Error;
 
-struct Columns {
+struct ParquetSource {
     path: PathBuf,
     reader: SerializedFileReader<File>,
 }
 
-/// Opens a file.
-pub(super) fn open(path: &Path) -> Result<Vec<Box<dyn Sheet>>, Error> {
-    let mut file = File::open(path).map_err(|error| broken(path, &error))?;
-    is_flat_enough(&mut file).map_err(|why| broken(path, &why))?;
-    let reader = guarded(path, || SerializedFileReader::new(file))?.map_err(|error| broken(path, &error))?;
-    Ok(vec![Box::new(Columns { path: path.to_path_buf(), reader })])
+pub(super) fn open(path: &Path) -> Result<Vec<Box<dyn TableSource>>, Error> {
+    let mut file = File::open(path).map_err(|error| unreadable_file(path, &error))?;
+    check_nesting(&mut file).map_err(|why| unreadable_file(path, &why))?;
+    let reader =
+        catch_panic(path, || SerializedFileReader::new(file))?.map_err(|error| unreadable_file(path, &error))?;
+    Ok(vec![Box::new(ParquetSource { path: path.to_path_buf(), reader })])
 }
 
-/// Columns are not nested deeper than this.
-const DEEPEST: usize = 64;
-/// What a file says about itself is not longer than this.
-const LONGEST_FOOTER: u64 = 64 << 20;
+/// Maximum nesting depth of columns.
+const MAX_NESTING: usize = 64;
+/// Maximum size of the file metadata.
+const MAX_FOOTER_BYTES: u64 = 64 << 20;
 
-/// Reads how columns are nested, which a file says at its end: one after the other, each with the number of those within it.
-fn is_flat_enough(file: &mut File) -> Result<(), String> {
-    let told = |error: std::io::Error| error.to_string();
+/// Returns an error if columns are nested too deeply.
+///
+/// The schema in the footer is a depth-first list of elements, each with its number of children.
+fn check_nesting(file: &mut File) -> Result<(), String> {
+    let to_message = |error: std::io::Error| error.to_string();
     let mut end = [0; 8];
-    file.seek(SeekFrom::End(-8)).and_then(|_| file.read_exact(&mut end)).map_err(told)?;
+    file.seek(SeekFrom::End(-8)).and_then(|_| file.read_exact(&mut end)).map_err(to_message)?;
     let length = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
-    if &end[4..] != b"PAR1" || length > LONGEST_FOOTER {
-        return Err("it does not end like a Parquet file".into());
+    if &end[4..] != b"PAR1" || length > MAX_FOOTER_BYTES {
+        return Err("it has no Parquet footer".into());
     }
-    // A file that is shorter than that has no such place, and no memory is set aside for it.
-    file.seek(SeekFrom::End(-8 - length as i64)).map_err(told)?;
+    // Seeking fails if the file is shorter than the declared length, so that no memory is allocated
+    // for it.
+    file.seek(SeekFrom::End(-8 - length as i64)).map_err(to_message)?;
     let mut footer = vec![0; length as usize];
-    file.read_exact(&mut footer).and_then(|()| file.rewind()).map_err(told)?;
-    match nesting(&footer) {
-        Ok(deepest) if deepest <= DEEPEST => Ok(()),
+    file.read_exact(&mut footer).and_then(|()| file.rewind()).map_err(to_message)?;
+    match nesting_depth(&footer) {
+        Ok(deepest) if deepest <= MAX_NESTING => Ok(()),
         Ok(_) => Err("its columns are nested too deeply".into()),
-        Err(error) => Err(format!("what it says about itself cannot be read: {error}")),
+        Err(error) => Err(format!("its metadata cannot be read: {error}")),
     }
 }
 
-/// How deep columns are nested, or one more than they may be.
-fn nesting(footer: &[u8]) -> thrift::Result<usize> {
+/// Returns the nesting depth of the columns, capped at `MAX_NESTING + 1`.
+fn nesting_depth(footer: &[u8]) -> thrift::Result<usize> {
     const SCHEMA: i16 = 2;
     const CHILDREN: i16 = 5;
-    let mut said = TCompactInputProtocol::new(Cursor::new(footer));
-    said.read_struct_begin()?;
+    let mut protocol = TCompactInputProtocol::new(Cursor::new(footer));
+    protocol.read_struct_begin()?;
     loop {
-        let field = said.read_field_begin()?;
+        let field = protocol.read_field_begin()?;
         match (field.field_type, field.id) {
             (TType::Stop, _) => return Ok(0),
             (TType::List, Some(SCHEMA)) => {
                 let mut deepest = 0;
-                // How many are still to come at each level.
+                // Number of remaining children at each level.
                 let mut levels: Vec<i32> = Vec::new();
-                for _ in 0..said.read_list_begin()?.size {
+                for _ in 0..protocol.read_list_begin()?.size {
                     while levels.pop_if(|left| *left <= 0).is_some() {}
                     if let Some(left) = levels.last_mut() {
                         *left -= 1;
                     }
-                    said.read_struct_begin()?;
+                    protocol.read_struct_begin()?;
                     loop {
-                        let field = said.read_field_begin()?;
+                        let field = protocol.read_field_begin()?;
                         match (field.field_type, field.id) {
                             (TType::Stop, _) => break,
-                            (TType::I32, Some(CHILDREN)) => levels.push(said.read_i32()?),
-                            (kind, _) => said.skip(kind)?,
+                            (TType::I32, Some(CHILDREN)) => levels.push(protocol.read_i32()?),
+                            (kind, _) => protocol.skip(kind)?,
                         }
                     }
-                    said.read_struct_end()?;
+                    protocol.read_struct_end()?;
                     deepest = deepest.max(levels.len());
-                    if deepest > DEEPEST {
+                    if deepest > MAX_NESTING {
                         break;
                     }
                 }
                 return Ok(deepest);
             }
-            (kind, _) => said.skip(kind)?,
+            (kind, _) => protocol.skip(kind)?,
         }
     }
 }
 
-impl Sheet for Columns {
+impl TableSource for ParquetSource {
     fn name(&self) -> Option<&str> {
         None
     }
 
-    fn columns(&self) -> Vec<String> {
+    fn column_names(&self) -> Vec<String> {
         let fields = self.reader.metadata().file_metadata().schema().get_fields();
         fields.iter().map(|field| field.name().to_string()).collect()
     }
 
-    fn rows(&mut self, each: Each<'_>) -> Result<(), Error> {
+    fn for_each_row(&mut self, each: RowCallback<'_>) -> Result<(), Error> {
         let fields = self.reader.metadata().file_metadata().schema().get_fields();
         let nanos: Vec<bool> = fields.iter().map(|field| is_in_nanoseconds(field)).collect();
-        let rows = guarded(&self.path, || self.reader.get_row_iter(None))?;
-        let mut rows = rows.map_err(|error| broken(&self.path, &error))?;
-        while let Some(row) = guarded(&self.path, || rows.next())? {
-            let row: Row = row.map_err(|error| broken(&self.path, &error))?;
-            let cells: Vec<Raw<'_>> = row
+        let rows = catch_panic(&self.path, || self.reader.get_row_iter(None))?;
+        let mut rows = rows.map_err(|error| unreadable_file(&self.path, &error))?;
+        while let Some(row) = catch_panic(&self.path, || rows.next())? {
+            let row: Row = row.map_err(|error| unreadable_file(&self.path, &error))?;
+            let cells: Vec<RawValue<'_>> = row
                 .get_column_iter()
                 .zip(&nanos)
                 .map(|((_, field), nanos)| match field {
-                    Field::Long(number) if *nanos => Raw::Timestamp(moment(i128::from(*number))),
-                    field => raw(field),
+                    Field::Long(number) if *nanos => RawValue::Timestamp(format_timestamp(i128::from(*number))),
+                    field => to_raw(field),
                 })
                 .collect();
             each(&cells)?;
@@ -126,62 +129,62 @@ impl Sheet for Columns {
     }
 }
 
-/// Whether a column holds moments that the crate gives as mere numbers.
+/// Returns whether a column holds nanosecond timestamps, which the crate returns as plain integers.
 fn is_in_nanoseconds(field: &parquet::schema::types::Type) -> bool {
     let kind = field.get_basic_info().logical_type_ref();
     matches!(kind, Some(LogicalType::Timestamp(moment)) if moment.unit == TimeUnit::NANOS)
 }
 
-fn raw(field: &Field) -> Raw<'_> {
+fn to_raw(field: &Field) -> RawValue<'_> {
     match field {
-        Field::Null => Raw::Nothing,
-        Field::Bool(truth) => Raw::Boolean(*truth),
-        Field::Byte(number) => Raw::Integer((*number).into()),
-        Field::Short(number) => Raw::Integer((*number).into()),
-        Field::Int(number) => Raw::Integer((*number).into()),
-        Field::Long(number) => Raw::Integer(*number),
-        Field::UByte(number) => Raw::Integer((*number).into()),
-        Field::UShort(number) => Raw::Integer((*number).into()),
-        Field::UInt(number) => Raw::Integer((*number).into()),
+        Field::Null => RawValue::Null,
+        Field::Bool(truth) => RawValue::Boolean(*truth),
+        Field::Byte(number) => RawValue::Integer((*number).into()),
+        Field::Short(number) => RawValue::Integer((*number).into()),
+        Field::Int(number) => RawValue::Integer((*number).into()),
+        Field::Long(number) => RawValue::Integer(*number),
+        Field::UByte(number) => RawValue::Integer((*number).into()),
+        Field::UShort(number) => RawValue::Integer((*number).into()),
+        Field::UInt(number) => RawValue::Integer((*number).into()),
         Field::ULong(number) => {
-            i64::try_from(*number).map_or_else(|_| Raw::Text(Cow::Owned(number.to_string())), Raw::Integer)
+            i64::try_from(*number).map_or_else(|_| RawValue::Text(Cow::Owned(number.to_string())), RawValue::Integer)
         }
-        Field::Float16(number) => Raw::Number(number.to_f64()),
-        // By its digits: as a double, 0.1 would become 0.10000000149.
-        Field::Float(number) => Raw::Number(number.to_string().parse().unwrap_or_else(|_| f64::from(*number))),
-        Field::Double(number) => Raw::Number(*number),
-        Field::Decimal(_) => decimal(field.to_string()),
-        Field::Str(text) => Raw::Text(Cow::Borrowed(text)),
-        Field::Bytes(bytes) => Raw::Bytes(bytes.data()),
-        Field::Date(_) => Raw::Date(date(field)),
-        Field::TimestampMillis(milli) => Raw::Timestamp(moment(i128::from(*milli) * 1_000_000)),
-        Field::TimestampMicros(micro) => Raw::Timestamp(moment(i128::from(*micro) * 1_000)),
+        Field::Float16(number) => RawValue::Number(number.to_f64()),
+        // Through its decimal digits: widened to a double, 0.1 would become 0.10000000149.
+        Field::Float(number) => RawValue::Number(number.to_string().parse().unwrap_or_else(|_| f64::from(*number))),
+        Field::Double(number) => RawValue::Number(*number),
+        Field::Decimal(_) => decimal_to_raw(field.to_string()),
+        Field::Str(text) => RawValue::Text(Cow::Borrowed(text)),
+        Field::Bytes(bytes) => RawValue::Bytes(bytes.data()),
+        Field::Date(_) => RawValue::Date(format_date(field)),
+        Field::TimestampMillis(milli) => RawValue::Timestamp(format_timestamp(i128::from(*milli) * 1_000_000)),
+        Field::TimestampMicros(micro) => RawValue::Timestamp(format_timestamp(i128::from(*micro) * 1_000)),
         Field::Group(_) | Field::ListInternal(_) | Field::MapInternal(_) => {
-            Raw::Text(Cow::Owned(field.to_json_value().to_string()))
+            RawValue::Text(Cow::Owned(field.to_json_value().to_string()))
         }
-        other => Raw::Text(Cow::Owned(other.to_string())),
+        other => RawValue::Text(Cow::Owned(other.to_string())),
     }
 }
 
-/// A decimal number as a float where that holds its digits, else as text.
-fn decimal(text: String) -> Raw<'static> {
+/// Returns a decimal as a float if that keeps all its digits, and otherwise as text.
+fn decimal_to_raw(text: String) -> RawValue<'static> {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     match text.parse::<f64>() {
-        Ok(number) if digits <= 15 => Raw::Number(number),
-        _ => Raw::Text(Cow::Owned(text)),
+        Ok(number) if digits <= 15 => RawValue::Number(number),
+        _ => RawValue::Text(Cow::Owned(text)),
     }
 }
 
-fn date(field: &Field) -> String {
+fn format_date(field: &Field) -> String {
     let Field::Date(days) = field else { return String::new() };
-    let (year, month, day) = civil(i64::from(*days));
+    let (year, month, day) = civil_from_days(i64::from(*days));
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Nanoseconds since 1970, in UTC.
-fn moment(nanos: i128) -> String {
+/// Formats nanoseconds since the Unix epoch as a UTC timestamp.
+fn format_timestamp(nanos: i128) -> String {
     const DAY: i128 = 86_400_000_000_000;
-    let (year, month, day) = civil(i64::try_from(nanos.div_euclid(DAY)).unwrap_or_default());
+    let (year, month, day) = civil_from_days(i64::try_from(nanos.div_euclid(DAY)).unwrap_or_default());
     let time = nanos.rem_euclid(DAY);
     let (seconds, fraction) = (time / 1_000_000_000, time % 1_000_000_000);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -192,8 +195,9 @@ fn moment(nanos: i128) -> String {
     }
 }
 
-/// The date of a day, counted from 1970. Years begin in March here, so that the leap day is the last.
-fn civil(days: i64) -> (i64, i64, i64) {
+/// Returns the year, month and day of a day since the Unix epoch. Internally, years begin in March,
+/// so that the leap day comes last.
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let of_era = days.rem_euclid(146_097);
@@ -210,11 +214,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_and_moments_are_written_as_databases_do() {
-        assert_eq!(date(&Field::Date(0)), "1970-01-01");
-        assert_eq!(date(&Field::Date(19_782)), "2024-02-29");
-        assert_eq!(date(&Field::Date(-1)), "1969-12-31");
-        assert_eq!(moment(1_709_212_455_678_000_000), "2024-02-29 13:14:15.678");
-        assert_eq!(moment(-1_000_000_000), "1969-12-31 23:59:59");
+    fn formats_dates_and_timestamps_as_databases_do() {
+        assert_eq!(format_date(&Field::Date(0)), "1970-01-01");
+        assert_eq!(format_date(&Field::Date(19_782)), "2024-02-29");
+        assert_eq!(format_date(&Field::Date(-1)), "1969-12-31");
+        assert_eq!(format_timestamp(1_709_212_455_678_000_000), "2024-02-29 13:14:15.678");
+        assert_eq!(format_timestamp(-1_000_000_000), "1969-12-31 23:59:59");
     }
 }

@@ -1,55 +1,57 @@
 #![allow(clippy::print_stderr)]
-//! Raw SQL, past the critic, on the way that approved queries take: the second lock must hold alone.
+//! Attacks with raw SQL that bypasses query review: the read-only enforcement must hold on its own.
 //!
-//! What it cannot refuse, because it is a query to Spark as any other: whatever a function does that somebody has registered on
-//! the server, and whatever a view does that is already there. The critic knows neither to be harmless.
-
-mod corpus;
+//! It cannot reject effects that look like an ordinary query to Spark: those of functions that were
+//! registered on the server, and those of existing views. Query review does not treat either as
+//! safe.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use querymend_sql::Cell;
-use querymend_testing::{exclusive, hang_timeout};
+use querymend_sql::EngineError;
+use querymend_sql::dialect::SPARK;
+use querymend_testing::{hang_timeout, lock_server};
 
 use super::*;
+use crate::attack_corpus::{AttackTally, RejectionReason, load_server_corpus};
 
-/// The server of the tests, if there is one.
-fn server() -> Option<Hive> {
+/// Connects to the test server, if there is one.
+fn spark_engine() -> Option<HiveEngine> {
     let Ok(address) = std::env::var("QUERYMEND_TEST_SPARK") else {
         eprintln!("skipped on spark: it is not there; scripts/engines.sh up spark");
         return None;
     };
-    Some(Hive::open(&address).unwrap())
+    Some(HiveEngine::open(&address).unwrap())
 }
 
-/// What `Engine::execute` does with an approved query.
-fn send(engine: &Hive, sql: &str) -> Result<Rows, Error> {
-    let stop = Stop::new(hang_timeout(), Cancel::new());
-    engine.shared.with_session(&stop, |session, stop| {
-        lock::execute(session, sql, &Limits::default(), stop).map(|gathered| gathered.taking.done())
+/// Runs SQL as `Engine::execute` runs an approved query.
+fn execute_raw(engine: &HiveEngine, sql: &str) -> Result<Rows, Error> {
+    let stop = Deadline::new(hang_timeout(), CancelFlag::new());
+    engine.pool.with_session(&stop, |session, stop| {
+        read_only::execute(session, sql, &Limits::default(), stop).map(|gathered| gathered.collector.into_rows())
     })
 }
 
-/// What `Engine::probe` does.
-fn probe(engine: &Hive, sql: &str) -> Result<(), Error> {
-    let stop = Stop::new(hang_timeout(), Cancel::new());
-    engine.shared.with_session(&stop, |session, stop| lock::probe(session, sql, stop))
+/// Probes SQL as `Engine::probe` does.
+fn probe_raw(engine: &HiveEngine, sql: &str) -> Result<(), Error> {
+    let stop = Deadline::new(hang_timeout(), CancelFlag::new());
+    engine.pool.with_session(&stop, |session, stop| read_only::probe(session, sql, stop))
 }
 
-/// Statements of the server's own, past the lock: only to see what is there.
-fn seen(engine: &Hive, sql: &str) -> Vec<Vec<Cell>> {
-    let stop = Stop::new(hang_timeout(), Cancel::new());
-    let rows = engine.shared.with_session(&stop, |session, stop| {
-        let operation = session.run(sql, stop)?;
-        let gathered = session.gather(&operation, &Limits::default(), stop)?;
-        session.let_go(&operation, false);
-        Ok(gathered.taking.done().rows)
+/// Runs a statement without read-only enforcement, to inspect the server's state.
+fn run_unchecked(engine: &HiveEngine, sql: &str) -> Vec<Vec<Cell>> {
+    let stop = Deadline::new(hang_timeout(), CancelFlag::new());
+    let rows = engine.pool.with_session(&stop, |session, stop| {
+        let operation = session.execute(sql, stop)?;
+        let gathered = session.fetch_rows(&operation, &Limits::default(), stop)?;
+        session.release_operation(&operation, false);
+        Ok(gathered.collector.into_rows().rows)
     });
     rows.unwrap()
 }
 
-fn state(engine: &Hive) -> Vec<Vec<Vec<Cell>>> {
+fn server_state(engine: &HiveEngine) -> Vec<Vec<Vec<Cell>>> {
     [
         "SHOW DATABASES",
         "SHOW TABLES",
@@ -61,15 +63,15 @@ fn state(engine: &Hive) -> Vec<Vec<Vec<Cell>>> {
         "LIST JARS",
     ]
     .iter()
-    .map(|sql| seen(engine, sql))
+    .map(|sql| run_unchecked(engine, sql))
     .collect()
 }
 
 #[test]
-fn c01_f03_writes_are_refused_by_the_engine_alone() {
-    let Some(engine) = server() else { return };
-    let _lock = exclusive("spark");
-    let before = state(&engine);
+fn rejects_writes_that_bypass_the_review() {
+    let Some(engine) = spark_engine() else { return };
+    let _lock = lock_server("spark");
+    let before = server_state(&engine);
     for sql in [
         "INSERT INTO things VALUES (4, 'x', 1)",
         "INSERT OVERWRITE things SELECT * FROM things WHERE false",
@@ -132,7 +134,7 @@ fn c01_f03_writes_are_refused_by_the_engine_alone() {
         "EXECUTE IMMEDIATE 'DROP TABLE things'",
         "BEGIN DROP TABLE things; END",
         "DECLARE VARIABLE x INT",
-        // Two at once, and ways out of the brackets.
+        // Multiple statements, and attempts to escape from the subquery.
         "SELECT 1; DROP TABLE things",
         "SELECT 1;;DROP TABLE things;",
         "SELECT 1) ; DROP TABLE things --",
@@ -149,21 +151,21 @@ fn c01_f03_writes_are_refused_by_the_engine_alone() {
         "-- nothing",
         "SELECT 1\0",
     ] {
-        for outcome in [send(&engine, sql).map(drop), probe(&engine, sql)] {
-            // Some are queries that are not well formed, and the probe asks something else of them; none may run.
+        for outcome in [execute_raw(&engine, sql).map(drop), probe_raw(&engine, sql)] {
+            // Some are malformed queries, which the probe sends in another form; none may run.
             let harmless = outcome.is_ok() && sql.starts_with("SELECT 1 -- ");
             assert!(harmless || matches!(outcome, Err(Error::Rejected(_))), "{sql}: {outcome:?}");
         }
     }
-    assert_eq!(state(&engine), before);
+    assert_eq!(server_state(&engine), before);
     assert!(!std::path::Path::new("/tmp/querymend-attack").exists());
 }
 
 #[test]
-fn c01_f03_queries_reach_neither_code_nor_files_nor_variables_of_the_server() {
-    let Some(engine) = server() else { return };
-    let _lock = exclusive("spark");
-    let before = state(&engine);
+fn blocks_access_to_server_code_files_and_variables() {
+    let Some(engine) = spark_engine() else { return };
+    let _lock = lock_server("spark");
+    let before = server_state(&engine);
     for sql in [
         "SELECT reflect('java.lang.System', 'setProperty', 'querymend.attack', 'x')",
         "SELECT java_method('java.lang.System', 'getProperty', 'user.home')",
@@ -178,7 +180,8 @@ fn c01_f03_queries_reach_neither_code_nor_files_nor_variables_of_the_server() {
         "SELECT reflect2('a', 'length')",
         "SELECT in_file('a', '/etc/passwd')",
         "SELECT TRANSFORM (id) USING 'cat' AS (x) FROM things",
-        // Letters whose upper case, by which the server reads words, is an S or an I.
+        // Characters whose uppercase form is S or I: the server uppercases SQL before it recognizes
+        // keywords.
         "SELECT TRANSFORM (id) U\u{17f}ING 'cat' AS (x STRING) FROM things",
         "SELECT TRANSFORM (id) us\u{131}ng 'cat' AS (x STRING) FROM things",
         "SELECT TRANSFORM/**/(id) USING 'touch /tmp/querymend-attack' AS x FROM things",
@@ -192,7 +195,7 @@ fn c01_f03_queries_reach_neither_code_nor_files_nor_variables_of_the_server() {
         "SELECT * FROM parquet.`/tmp`",
         "SELECT * FROM spark_catalog.text.`/etc/passwd`",
     ] {
-        let outcome = send(&engine, sql);
+        let outcome = execute_raw(&engine, sql);
         let Err(Error::Rejected(error)) = outcome else { panic!("{sql}: {outcome:?}") };
         // Spark itself would run these.
         assert_eq!(
@@ -202,14 +205,14 @@ fn c01_f03_queries_reach_neither_code_nor_files_nor_variables_of_the_server() {
         );
     }
     let text = "${env:PATH} ${system:user.home} ${spark.sql.warehouse.dir}";
-    assert_eq!(send(&engine, &format!("SELECT '{text}'")).unwrap().rows, [[Cell::Text(text.into())]]);
-    assert_eq!(state(&engine), before);
+    assert_eq!(execute_raw(&engine, &format!("SELECT '{text}'")).unwrap().rows, [[Cell::Text(text.into())]]);
+    assert_eq!(server_state(&engine), before);
     assert!(!std::path::Path::new("/tmp/querymend-attack").exists());
 }
 
 #[test]
-fn f03_queries_that_look_odd_are_run_as_they_are() {
-    let Some(engine) = server() else { return };
+fn runs_unusual_queries_unchanged() {
+    let Some(engine) = spark_engine() else { return };
     for (sql, rows) in [
         ("SELECT 1 ; ", vec![1]),
         ("SELECT 1 -- said", vec![1]),
@@ -222,27 +225,100 @@ fn f03_queries_that_look_odd_are_run_as_they_are() {
         ("SELECT a.id FROM things a JOIN things b USING (id) WHERE map(1, 2)[1] = 2 AND id = 1", vec![1]),
     ] {
         let expected: Vec<Vec<Cell>> = rows.into_iter().map(|number| vec![Cell::Integer(number)]).collect();
-        assert_eq!(send(&engine, sql).unwrap().rows, expected, "{sql}");
+        assert_eq!(execute_raw(&engine, sql).unwrap().rows, expected, "{sql}");
     }
 }
 
 #[tokio::test]
-async fn l12_a_query_that_already_runs_can_be_cancelled() {
-    let Some(engine) = server() else { return };
+async fn cancels_a_running_query() {
+    let Some(engine) = spark_engine() else { return };
     engine.test_connection().await.unwrap();
     let endless =
         "SELECT count(*) FROM range(1000000000000) a CROSS JOIN range(1000000000000) b WHERE a.id * b.id = -1";
-    let cancel = Cancel::new();
-    let (shared, flag) = (Arc::clone(&engine.shared), cancel.clone());
+    let cancel = CancelFlag::new();
+    let (shared, flag) = (Arc::clone(&engine.pool), cancel.clone());
     let running = std::thread::spawn(move || {
-        let stop = Stop::new(2 * hang_timeout(), flag);
+        let stop = Deadline::new(2 * hang_timeout(), flag);
         shared.with_session(&stop, |session, stop| {
-            lock::execute(session, endless, &Limits::default(), stop).map(|gathered| gathered.taking.done())
+            read_only::execute(session, endless, &Limits::default(), stop)
+                .map(|gathered| gathered.collector.into_rows())
         })
     });
-    // Nobody tells when the server runs it. One that has not begun by then is not begun any more, which comes to the same.
+    // The server does not report when execution starts. A query that has not started by then is
+    // never started, which is equivalent.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     cancel.cancel();
     assert_eq!(running.join().unwrap(), Err(Error::Cancelled));
-    assert_eq!(send(&engine, "SELECT 7").unwrap().rows, [[Cell::Integer(7)]]);
+    assert_eq!(execute_raw(&engine, "SELECT 7").unwrap().rows, [[Cell::Integer(7)]]);
+}
+
+// Attack corpus on Spark.
+//
+// The enforcement is Spark's grammar: only a query parses inside the parentheses, before any table
+// is looked up. Spark therefore rejects most statements as syntax errors, and these count as
+// read-only rejections.
+
+/// Number of tables to create; the server is slow at it.
+const MAX_TABLES: usize = 12;
+/// Number of concurrent statements, one per session.
+const CONCURRENCY: usize = 4;
+
+fn rejection_reason(error: &EngineError) -> RejectionReason {
+    let words = &error.message;
+    if words.contains("PARSE_SYNTAX_ERROR") || error.code == "PARSE_SYNTAX_ERROR" || error.code == "25006" {
+        RejectionReason::ReadOnly
+    } else {
+        RejectionReason::InvalidQuery
+    }
+}
+
+#[test]
+fn corpus_writes_nothing_to_spark() {
+    let Some(corpus) = load_server_corpus() else { return };
+    let Some(admin) = spark_engine() else { return };
+    let _lock = lock_server("spark");
+    run_unchecked(&admin, "DROP DATABASE IF EXISTS corpus CASCADE");
+    run_unchecked(&admin, "CREATE DATABASE corpus");
+    let tables = corpus.largest_tables(MAX_TABLES);
+    for (name, columns) in &tables {
+        let columns: Vec<String> =
+            columns.iter().map(|column| format!("{} STRING", SPARK.quote_identifier(column))).collect();
+        run_unchecked(
+            &admin,
+            &format!("CREATE TABLE corpus.{} ({}) USING parquet", SPARK.quote_identifier(name), columns.join(", ")),
+        );
+    }
+    let all_of_it = || {
+        let mut all = server_state(&admin);
+        for sql in ["SHOW TABLES IN corpus", "SHOW VIEWS IN corpus", "SHOW USER FUNCTIONS IN corpus"] {
+            all.push(run_unchecked(&admin, sql));
+        }
+        for (name, _) in &tables {
+            all.push(run_unchecked(&admin, &format!("SELECT count(*) FROM corpus.{}", SPARK.quote_identifier(name))));
+            all.push(run_unchecked(&admin, &format!("DESCRIBE corpus.{}", SPARK.quote_identifier(name))));
+        }
+        all
+    };
+    let before = all_of_it();
+    let address = std::env::var("QUERYMEND_TEST_SPARK").unwrap().replacen("/default", "/corpus", 1);
+    let engine = HiveEngine::open(&address).unwrap();
+    let sent: Vec<&String> = corpus.all_statements().collect();
+    let outcomes: Vec<(&String, Result<Rows, Error>)> = std::thread::scope(|threads| {
+        let working: Vec<_> = sent
+            .chunks(sent.len().div_ceil(CONCURRENCY))
+            .map(|some| {
+                let (some, engine) = (some.to_vec(), &engine);
+                threads.spawn(move || some.into_iter().map(|sql| (sql, execute_raw(engine, sql))).collect::<Vec<_>>())
+            })
+            .collect();
+        working.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut tally = AttackTally::default();
+    for (sql, outcome) in &outcomes {
+        tally.record(sql, outcome, rejection_reason);
+    }
+    tally.report("spark");
+    assert!(!tally.executed.iter().any(|sql| corpus.statements.contains(sql)), "{:?}", tally.executed);
+    assert_eq!(all_of_it(), before);
+    run_unchecked(&admin, "DROP DATABASE corpus CASCADE");
 }

@@ -1,206 +1,227 @@
-//! One session on a server, with the settings that reading a query in a known way needs.
+//! Session on a server, with settings that fix how queries are parsed.
+
+mod prepare;
 
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::address::{Greeting, Settings};
-use super::call::{NAME_OF_SERVER, Server, State};
-use super::cells::Gathered;
-use super::fault::Fault;
-use super::line::Line;
-use super::lock;
-use super::value::Value;
+use super::address::{AuthMechanism, HiveSettings};
+use super::cells::FetchedRows;
+use super::hive_error::HiveError;
+use super::thrift_client::{INFO_DBMS_NAME, OperationState, ThriftClient};
+use super::thrift_value::ThriftValue;
+use super::transport::HiveTransport;
 use crate::Limits;
-use crate::stop::Stop;
+use crate::deadline::Deadline;
 
-/// Between two looks at a running statement: soon at first, later not so often.
-const SOONEST: Duration = Duration::from_millis(5);
-const LATEST: Duration = Duration::from_millis(100);
-/// The longest nap in which nobody asks whether the query is to end.
-const NAP: Duration = Duration::from_millis(10);
+/// Interval between two polls of a running statement; it doubles up to the maximum.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Maximum time between two checks for cancellation.
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// So many rows are asked for first, so many at most, and so many bytes of them.
-const FIRST_PART: usize = 200;
-const LARGEST_PART: usize = 10_000;
-const HEAVIEST_PART: usize = 8 << 20;
+/// Batch sizes: rows of the first batch, maximum rows and maximum bytes of the following ones.
+const FIRST_BATCH_ROWS: usize = 200;
+const MAX_BATCH_ROWS: usize = 10_000;
+const MAX_BATCH_BYTES: usize = 8 << 20;
 
-/// Who is on the other end. They speak one protocol and two kinds of SQL.
+/// Server product. Both use the same protocol but different SQL dialects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Product {
     Spark,
     Hive,
 }
 
-pub(super) struct Session {
-    settings: Arc<Settings>,
-    server: Server,
-    handle: Value,
+pub(super) struct HiveSession {
+    settings: Arc<HiveSettings>,
+    client: ThriftClient,
+    handle: ThriftValue,
     pub(super) product: Product,
-    /// Something was left in the middle: what comes next on this line may be an answer to it.
-    broken: bool,
+    /// `true` if a call was interrupted: the next response on this connection may belong to it.
+    is_broken: bool,
 }
 
-impl Session {
-    /// Calls the server and begins a session.
-    pub(super) fn open(settings: &Arc<Settings>, stop: &Stop) -> Result<Self, Fault> {
-        let mut server = connect(settings, stop)?;
+impl HiveSession {
+    /// Connects to the server and opens a session.
+    pub(super) fn open(settings: &Arc<HiveSettings>, deadline: &Deadline) -> Result<Self, HiveError> {
+        let mut server = connect(settings, deadline)?;
         let mut begin = |wishes: &[(&str, &str)]| server.open_session(&settings.user, &settings.password.0, wishes);
-        let handle = match begin(lock::AT_OPENING) {
-            // Some servers allow no wishes; it then takes longer until they hear that a query is to end.
-            Err(Fault::Refused(_)) => begin(&[])?,
+        let handle = match begin(prepare::OPEN_SESSION_CONFIG) {
+            // Some servers reject session configuration; they then react to a cancel request more
+            // slowly.
+            Err(HiveError::ServerError(_)) => begin(&[])?,
             outcome => outcome?,
         };
-        server.line().trust();
-        let name = server.info(&handle, NAME_OF_SERVER)?.to_lowercase();
+        server.transport().use_idle_timeout();
+        let name = server.get_info(&handle, INFO_DBMS_NAME)?.to_lowercase();
         let product = match name {
             name if name.contains("spark") => Product::Spark,
             name if name.contains("hive") => Product::Hive,
-            // Something in between; whoever wrote the address knows what is behind it.
+            // A proxy or an unknown product; trust the scheme of the address.
             _ if settings.dialect.name == "hive" => Product::Hive,
             _ => Product::Spark,
         };
-        let mut session = Self { settings: Arc::clone(settings), server, handle, product, broken: false };
-        lock::prepare(&mut session, &settings.database, stop)?;
+        let mut session = Self { settings: Arc::clone(settings), client: server, handle, product, is_broken: false };
+        prepare::prepare_session(&mut session, &settings.database, deadline)?;
         Ok(session)
     }
 
-    /// Whether it can serve the next query.
+    /// Returns whether the session can serve another query.
     pub(super) fn is_clean(&self) -> bool {
-        !self.broken
+        !self.is_broken
     }
 
-    /// Hangs up without a word.
+    /// Drops the session without closing it on the server.
     pub(super) fn abandon(mut self) {
-        self.broken = true;
+        self.is_broken = true;
     }
 
-    /// Asks the server something on this line. A line on which an answer may still be under way is of no more use.
-    pub(super) fn ask<T>(
+    /// Calls the server. The session is unusable afterwards if a response may still be outstanding.
+    pub(super) fn call<T>(
         &mut self,
-        stop: &Stop,
-        question: impl FnOnce(&mut Server, &Value) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        self.server.line().heed(stop);
-        let answer = question(&mut self.server, &self.handle);
-        if matches!(answer, Err(Fault::Stopped | Fault::Lost { .. } | Fault::Strange(_))) {
-            self.broken = true;
+        deadline: &Deadline,
+        request: impl FnOnce(&mut ThriftClient, &ThriftValue) -> Result<T, HiveError>,
+    ) -> Result<T, HiveError> {
+        self.client.transport().set_deadline(deadline);
+        let answer = request(&mut self.client, &self.handle);
+        if matches!(
+            answer,
+            Err(HiveError::Interrupted | HiveError::ConnectionLost { .. } | HiveError::InvalidResponse(_))
+        ) {
+            self.is_broken = true;
         }
         answer
     }
 
-    /// Runs one statement, whatever it is: only `lock.rs` decides what may come here. The operation that is given back holds its
-    /// rows, and has to be let go of.
-    pub(super) fn run(&mut self, sql: &str, stop: &Stop) -> Result<Value, Fault> {
-        // Ours comes first: a little more than what is left of the time, for the server to stop by itself if we are gone.
-        let seconds = i64::try_from(stop.left(Duration::from_secs(86_400)).as_secs()).unwrap_or(0) + 2;
-        let operation = self.ask(stop, |server, session| server.execute(session, sql, seconds))?;
-        self.finish(operation, stop)
+    /// Runs one arbitrary statement; only `read_only.rs` decides which ones are allowed.
+    ///
+    /// The returned operation holds its rows on the server and must be released.
+    pub(super) fn execute(&mut self, sql: &str, deadline: &Deadline) -> Result<ThriftValue, HiveError> {
+        // Slightly more than the remaining time, so that our own timeout fires first and the
+        // server's only if we are gone.
+        let seconds = i64::try_from(deadline.remaining(Duration::from_secs(86_400)).as_secs()).unwrap_or(0) + 2;
+        let operation = self.call(deadline, |server, session| server.execute_statement(session, sql, seconds))?;
+        self.wait_or_release(operation, deadline)
     }
 
-    /// Runs one statement that is only about itself.
-    pub(super) fn command(&mut self, sql: &str, stop: &Stop) -> Result<(), Fault> {
-        let operation = self.run(sql, stop)?;
-        self.let_go(&operation, false);
+    /// Runs one statement and discards its result.
+    pub(super) fn command(&mut self, sql: &str, deadline: &Deadline) -> Result<(), HiveError> {
+        let operation = self.execute(sql, deadline)?;
+        self.release_operation(&operation, false);
         Ok(())
     }
 
-    /// Waits until an operation has its rows.
-    pub(super) fn finish(&mut self, operation: Value, stop: &Stop) -> Result<Value, Fault> {
-        match self.wait(&operation, stop) {
+    /// Waits until an operation has its rows; releases it if it fails.
+    pub(super) fn wait_or_release(
+        &mut self,
+        operation: ThriftValue,
+        deadline: &Deadline,
+    ) -> Result<ThriftValue, HiveError> {
+        match self.poll_until_finished(&operation, deadline) {
             Ok(()) => Ok(operation),
             Err(fault) => {
-                self.let_go(&operation, fault == Fault::Stopped);
+                self.release_operation(&operation, fault == HiveError::Interrupted);
                 Err(fault)
             }
         }
     }
 
-    fn wait(&mut self, operation: &Value, stop: &Stop) -> Result<(), Fault> {
-        let mut pause = SOONEST;
+    fn poll_until_finished(&mut self, operation: &ThriftValue, deadline: &Deadline) -> Result<(), HiveError> {
+        let mut pause = MIN_POLL_INTERVAL;
         let mut silent = 0;
         loop {
-            if stop.reason().is_some() {
-                return Err(Fault::Stopped);
+            if deadline.stop_reason().is_some() {
+                return Err(HiveError::Interrupted);
             }
             let asked = Instant::now();
-            match self.ask(stop, |server, _| server.state(operation))? {
-                State::Finished => return Ok(()),
-                State::Failed(status) if status.message.contains("Query timed out after") => {
-                    return Err(Fault::TimedOut);
+            match self.call(deadline, |server, _| server.operation_state(operation))? {
+                OperationState::Finished => return Ok(()),
+                OperationState::Failed(status) if status.message.contains("Query timed out after") => {
+                    return Err(HiveError::TimedOut);
                 }
-                // Spark says that something went wrong a moment before it knows what.
-                State::Failed(status) if status.message.is_empty() && silent < 20 => {
+                // Spark reports a failure shortly before its message is available.
+                OperationState::Failed(status) if status.message.is_empty() && silent < 20 => {
                     silent += 1;
-                    pause = SOONEST;
+                    pause = MIN_POLL_INTERVAL;
                 }
-                State::Failed(status) => return Err(Fault::Refused(status)),
-                State::TimedOut => return Err(Fault::TimedOut),
-                State::Stopped => return Err(Fault::Strange("the server has stopped the query".into())),
-                State::Running => {}
+                OperationState::Failed(status) => return Err(HiveError::ServerError(status)),
+                OperationState::TimedOut => return Err(HiveError::TimedOut),
+                OperationState::Cancelled => {
+                    return Err(HiveError::InvalidResponse("the server has stopped the query".into()));
+                }
+                OperationState::Running => {}
             }
-            // Some servers wait by themselves before they say that there is nothing new.
+            // Some servers already block before they report that the query is still running.
             let until = asked + pause;
-            while Instant::now() < until && stop.reason().is_none() {
-                thread::sleep(NAP.min(until.saturating_duration_since(Instant::now())));
+            while Instant::now() < until && deadline.stop_reason().is_none() {
+                thread::sleep(CANCEL_CHECK_INTERVAL.min(until.saturating_duration_since(Instant::now())));
             }
-            pause = (pause * 2).min(LATEST);
+            pause = (pause * 2).min(MAX_POLL_INTERVAL);
         }
     }
 
-    /// Takes the rows of an operation, as far as they are allowed. The first ones show how heavy they are, and how many may come
-    /// together.
-    pub(super) fn gather(&mut self, operation: &Value, limits: &Limits, stop: &Stop) -> Result<Gathered, Fault> {
-        let columns = self.ask(stop, |server, _| server.describe(operation))?;
-        let mut gathered = Gathered::new(columns, limits);
-        let mut part = FIRST_PART;
+    /// Fetches the rows of an operation within the limits. The average size of the rows so far
+    /// determines the next batch size.
+    pub(super) fn fetch_rows(
+        &mut self,
+        operation: &ThriftValue,
+        limits: &Limits,
+        deadline: &Deadline,
+    ) -> Result<FetchedRows, HiveError> {
+        let columns = self.call(deadline, |server, _| server.result_columns(operation))?;
+        let mut fetched = FetchedRows::new(columns, limits);
+        let mut batch_rows = FIRST_BATCH_ROWS;
         loop {
-            if stop.reason().is_some() {
-                return Err(Fault::Stopped);
+            if deadline.stop_reason().is_some() {
+                return Err(HiveError::Interrupted);
             }
-            let columns = self.ask(stop, |server, _| server.fetch(operation, part))?;
-            let came = gathered.add(columns)?;
-            if came == 0 || gathered.taking.is_cut() {
-                return Ok(gathered);
+            let columns = self.call(deadline, |server, _| server.fetch_results(operation, batch_rows))?;
+            let came = fetched.append_batch(columns)?;
+            if came == 0 || fetched.collector.is_truncated() {
+                return Ok(fetched);
             }
-            let missing = limits.rows.saturating_sub(gathered.taking.count()).saturating_add(1);
-            part = (HEAVIEST_PART / gathered.taking.weight().max(1)).clamp(1, LARGEST_PART).min(missing);
+            let missing = limits.rows.saturating_sub(fetched.collector.row_count()).saturating_add(1);
+            batch_rows =
+                (MAX_BATCH_BYTES / fetched.collector.average_row_bytes().max(1)).clamp(1, MAX_BATCH_ROWS).min(missing);
         }
     }
 
-    /// Lets go of an operation, so that the server can forget its rows; one that still runs is stopped there.
-    pub(super) fn let_go(&mut self, operation: &Value, running: bool) {
-        let stop = Stop::brief();
-        if !self.broken {
-            let stopped = if running { self.ask(&stop, |server, _| server.cancel(operation)) } else { Ok(()) };
-            let closed = stopped.and_then(|()| self.ask(&stop, |server, _| server.close(operation)));
+    /// Releases an operation and its rows on the server, and cancels it if it is still running.
+    pub(super) fn release_operation(&mut self, operation: &ThriftValue, running: bool) {
+        let stop = Deadline::short();
+        if !self.is_broken {
+            let stopped =
+                if running { self.call(&stop, |server, _| server.cancel_operation(operation)) } else { Ok(()) };
+            let closed = stopped.and_then(|()| self.call(&stop, |server, _| server.close_operation(operation)));
             if closed.is_err() {
-                self.broken = true;
+                self.is_broken = true;
             }
         }
-        if self.broken && running {
-            // This line is busy with a question that the server does not answer: it is told on another one.
-            let told = connect(&self.settings, &stop).and_then(|mut server| server.cancel(operation));
-            drop(told);
+        if self.is_broken && running {
+            // This connection is blocked by a pending call, so the cancel request needs another
+            // one.
+            let cancelled = connect(&self.settings, &stop).and_then(|mut server| server.cancel_operation(operation));
+            drop(cancelled);
         }
     }
 }
 
-impl Drop for Session {
+impl Drop for HiveSession {
     fn drop(&mut self) {
-        if !self.broken {
-            // Whether or not it hears: a server closes the sessions of those that hang up.
-            self.server.line().heed(&Stop::brief());
-            drop(self.server.close_session(&self.handle));
+        if !self.is_broken {
+            // Best effort: a server closes the sessions of clients that disconnect.
+            self.client.transport().set_deadline(&Deadline::short());
+            drop(self.client.close_session(&self.handle));
         }
     }
 }
 
-/// Calls the server and greets it.
-fn connect(settings: &Settings, stop: &Stop) -> Result<Server, Fault> {
-    let mut line = Line::open(&settings.host, settings.port, settings.tls.as_ref(), stop)?;
-    if settings.greeting == Greeting::Plain {
-        line.greet(&settings.user, &settings.password.0)?.map_err(Fault::Unknown)?;
+/// Connects to the server and authenticates.
+fn connect(settings: &HiveSettings, deadline: &Deadline) -> Result<ThriftClient, HiveError> {
+    let mut transport = HiveTransport::open(&settings.host, settings.port, settings.tls.as_ref(), deadline)?;
+    if settings.auth == AuthMechanism::Plain {
+        transport.authenticate_plain(&settings.user, &settings.password.0)?.map_err(HiveError::AuthenticationFailed)?;
     }
-    Ok(Server::new(line))
+    Ok(ThriftClient::new(transport))
 }

@@ -1,21 +1,20 @@
-//! From what the server sends to cells.
+//! Converts values of the server to cells.
 
 use mysql_async::consts::ColumnType;
 use mysql_async::{Column, Value};
+use querymend_net::to_hex;
 use querymend_sql::Cell;
 
-use crate::bytes::hexadecimal;
+/// Id of the `binary` character set.
+const BINARY_CHARSET: u16 = 63;
 
-/// The number of the character set that means bytes without one.
-const BINARY: u16 = 63;
-
-/// A value as a cell. TINYINT(1) stays the number that it is: MySQL has no truth values of its own.
-pub(super) fn cell(value: Value, column: &Column) -> Cell {
+/// Converts a value to a cell. TINYINT(1) remains an integer, because MySQL has no boolean type.
+pub(super) fn to_cell(value: Value, column: &Column) -> Cell {
     match value {
         Value::NULL => Cell::Null,
         Value::Int(number) => Cell::Integer(number),
-        Value::UInt(number) => unsigned(number),
-        // The fewest digits that mean the same FLOAT: 0.1 stays 0.1.
+        Value::UInt(number) => unsigned_to_cell(number),
+        // Through its shortest decimal representation: 0.1 remains 0.1.
         Value::Float(number) => Cell::Number(number.to_string().parse().unwrap_or(f64::from(number))),
         Value::Double(number) => Cell::Number(number),
         Value::Date(year, month, day, hour, minute, second, micro) => {
@@ -23,49 +22,49 @@ pub(super) fn cell(value: Value, column: &Column) -> Cell {
             if column.column_type() == ColumnType::MYSQL_TYPE_DATE {
                 return Cell::Text(date);
             }
-            Cell::Text(format!("{date} {hour:02}:{minute:02}:{second:02}{}", fraction(micro)))
+            Cell::Text(format!("{date} {hour:02}:{minute:02}:{second:02}{}", format_fraction(micro)))
         }
-        // A TIME is a span, and may be longer than a day or negative.
+        // A TIME is a duration that may exceed a day or be negative.
         Value::Time(is_negative, days, hours, minutes, seconds, micros) => {
             let (sign, hours) = (if is_negative { "-" } else { "" }, u64::from(days) * 24 + u64::from(hours));
-            Cell::Text(format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{}", fraction(micros)))
+            Cell::Text(format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{}", format_fraction(micros)))
         }
-        Value::Bytes(bytes) => from_bytes(bytes, column),
+        Value::Bytes(bytes) => bytes_to_cell(bytes, column),
     }
 }
 
-fn from_bytes(bytes: Vec<u8>, column: &Column) -> Cell {
+fn bytes_to_cell(bytes: Vec<u8>, column: &Column) -> Cell {
     let text = |bytes: Vec<u8>| match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(not) => String::from_utf8_lossy(not.as_bytes()).into_owned(),
     };
     match column.column_type() {
         ColumnType::MYSQL_TYPE_DECIMAL | ColumnType::MYSQL_TYPE_NEWDECIMAL => Cell::Decimal(text(bytes)),
-        // Up to 64 bits, the highest first.
+        // Up to 64 bits, big-endian.
         ColumnType::MYSQL_TYPE_BIT if bytes.len() <= 8 => {
-            unsigned(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+            unsigned_to_cell(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
         }
-        ColumnType::MYSQL_TYPE_JSON => Cell::Text(compact(&text(bytes))),
-        ColumnType::MYSQL_TYPE_GEOMETRY => Cell::Binary(hexadecimal(&bytes)),
-        _ if column.character_set() == BINARY => Cell::Binary(hexadecimal(&bytes)),
+        ColumnType::MYSQL_TYPE_JSON => Cell::Text(compact_json(&text(bytes))),
+        ColumnType::MYSQL_TYPE_GEOMETRY => Cell::Binary(to_hex(&bytes)),
+        _ if column.character_set() == BINARY_CHARSET => Cell::Binary(to_hex(&bytes)),
         _ => Cell::Text(text(bytes)),
     }
 }
 
-fn unsigned(number: u64) -> Cell {
+fn unsigned_to_cell(number: u64) -> Cell {
     i64::try_from(number).map_or_else(|_| Cell::Decimal(number.to_string()), Cell::Integer)
 }
 
-/// The fraction of a second, with no more digits than it has.
-fn fraction(micros: u32) -> String {
+/// Formats the fraction of a second without trailing zeros.
+fn format_fraction(micros: u32) -> String {
     match micros {
         0 => String::new(),
         _ => format!(".{micros:06}").trim_end_matches('0').to_string(),
     }
 }
 
-/// JSON without the blanks between its parts. It is not read and written anew, which could cost digits.
-fn compact(json: &str) -> String {
+/// Removes whitespace between JSON tokens. Parsing and serializing could lose digits.
+fn compact_json(json: &str) -> String {
     let mut is_text = false;
     let mut is_escaped = false;
     let keep = |c: &char| {
@@ -81,8 +80,8 @@ fn compact(json: &str) -> String {
     json.chars().filter(keep).collect()
 }
 
-/// The memory that a value takes beside its cell, at most.
-pub(super) fn beside(value: &Value) -> usize {
+/// Returns an upper bound on the heap memory of a value's cell.
+pub(super) fn heap_bytes(value: &Value) -> usize {
     match value {
         Value::Bytes(bytes) => bytes.len() * 2,
         Value::Date(..) | Value::Time(..) => 26,
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     fn of(kind: ColumnType, value: Value) -> Cell {
-        cell(value, &Column::new(kind).with_character_set(45))
+        to_cell(value, &Column::new(kind).with_character_set(45))
     }
 
     fn text(text: &str) -> Cell {
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn f03_dates_that_are_none_and_times_of_days_are_written_out() {
+    fn formats_zero_dates_and_times() {
         use ColumnType::*;
         assert_eq!(of(MYSQL_TYPE_DATE, Value::Date(0, 0, 0, 0, 0, 0, 0)), text("0000-00-00"));
         assert_eq!(of(MYSQL_TYPE_DATETIME, Value::Date(0, 0, 0, 0, 0, 0, 0)), text("0000-00-00 00:00:00"));
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn f03_numbers_keep_their_digits() {
+    fn numbers_keep_their_digits() {
         use ColumnType::*;
         assert_eq!(of(MYSQL_TYPE_LONGLONG, Value::UInt(u64::MAX)), Cell::Decimal("18446744073709551615".into()));
         assert_eq!(of(MYSQL_TYPE_FLOAT, Value::Float(0.1)), Cell::Number(0.1));
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn f03_json_loses_blanks_alone() {
+    fn compacts_json_whitespace_only() {
         let json = r#"{"a b": [1, 1.10, "x \" y, z"], "c": "\\"}"#;
         let shown = r#"{"a b":[1,1.10,"x \" y, z"],"c":"\\"}"#;
         assert_eq!(of(ColumnType::MYSQL_TYPE_JSON, Value::Bytes(json.into())), text(shown));

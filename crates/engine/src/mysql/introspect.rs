@@ -1,4 +1,6 @@
-//! The tables, columns and keys that a user may read, in four or five queries however many there are.
+//! Reads the tables, columns and keys that a user may read.
+//!
+//! It takes four or five queries, regardless of the number of tables.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,20 +9,20 @@ use mysql_async::{Conn, Row};
 use querymend_sql::Schema;
 use querymend_sql::schema::{Column, ForeignKey, Table, TableKind};
 
-use super::address::Server;
-use super::lock::Family;
-use super::pool::{Done, Work, done};
-use super::refusal::Fault;
-use crate::{Error, catalogue};
+use super::address::MySqlServer;
+use super::errors::MySqlError;
+use super::pool::{Completed, MySqlOperation, completed};
+use super::read_only::MySqlFlavor;
+use crate::{Error, introspection_limits};
 
-/// So many labels of an ENUM are kept as samples; more are no small set of values any more.
-const MOST_LABELS: usize = 50;
+/// Maximum number of ENUM labels that are kept as samples. Larger types have none.
+const MAX_ENUM_LABELS: usize = 50;
 
-/// Reads what information_schema says about one database, or about all that are not the server's own.
-pub(super) struct Describe<'a>(pub(super) &'a Server);
+/// Reads `information_schema` for one database, or for all except the system databases.
+pub(super) struct MySqlCatalogQuery<'a>(pub(super) &'a MySqlServer);
 
-/// What it said, row by row.
-pub(super) struct Described {
+/// Rows of the catalog queries.
+pub(super) struct MySqlCatalogRows {
     tables: Vec<Row>,
     columns: Vec<Row>,
     unique: Vec<Row>,
@@ -28,16 +30,16 @@ pub(super) struct Described {
     json: Vec<Row>,
 }
 
-impl Work for Describe<'_> {
-    type Outcome = Described;
+impl MySqlOperation for MySqlCatalogQuery<'_> {
+    type Output = MySqlCatalogRows;
 
-    async fn run(&self, connection: &mut Conn, family: Family) -> Result<Done<Described>, Fault> {
+    async fn run(&self, connection: &mut Conn, flavor: MySqlFlavor) -> Result<Completed<MySqlCatalogRows>, MySqlError> {
         let within = |column: &str| match self.0.database {
             Some(_) => format!("{column} = DATABASE()"),
             None => format!("{column} NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"),
         };
         let here = within("TABLE_SCHEMA");
-        // Views and tables alike; but not MariaDB's sequences, from which one cannot read without moving them on.
+        // Excludes MariaDB's sequences, because reading a sequence can advance it.
         let tables = format!(
             "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, TABLE_COMMENT FROM information_schema.TABLES \
              WHERE {here} AND TABLE_TYPE IN ('BASE TABLE', 'VIEW', 'SYSTEM VERSIONED') ORDER BY TABLE_SCHEMA, TABLE_NAME"
@@ -46,7 +48,8 @@ impl Work for Describe<'_> {
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_COMMENT \
              FROM information_schema.COLUMNS WHERE {here} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
         );
-        // A part of a key that is an expression has no column; such a key says nothing about the others.
+        // A key part that is an expression has no column, and such a key does not make the others
+        // unique.
         let unique = format!(
             "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
              WHERE {here} AND NON_UNIQUE = 0 ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
@@ -57,53 +60,55 @@ impl Work for Describe<'_> {
              WHERE {here} AND REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA AND REFERENCED_TABLE_NAME IS NOT NULL \
              ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION"
         );
-        // MariaDB keeps JSON in a LONGTEXT and has each value checked.
+        // MariaDB stores JSON as LONGTEXT with a `json_valid` check constraint.
         let json = format!(
             "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.CHECK_CONSTRAINTS \
              WHERE {} AND CHECK_CLAUSE = CONCAT('json_valid(`', CONSTRAINT_NAME, '`)')",
             within("CONSTRAINT_SCHEMA")
         );
-        let limit = catalogue::limit();
-        done(Described {
+        let limit = introspection_limits::limit_clause();
+        completed(MySqlCatalogRows {
             tables: connection.query(tables + &limit).await?,
             columns: connection.query(columns + &limit).await?,
             unique: connection.query(unique + &limit).await?,
             foreign: connection.query(foreign + &limit).await?,
-            json: if family == Family::MariaDb { connection.query(json + &limit).await? } else { Vec::new() },
+            json: if flavor == MySqlFlavor::MariaDb { connection.query(json + &limit).await? } else { Vec::new() },
         })
     }
 }
 
-/// Puts the tables together. Those without columns are left out: views of what is gone.
-pub(super) fn schema(described: Described, server: &Server) -> Result<Schema, Error> {
-    let Described { tables, columns, unique, foreign, json } = &described;
-    for said in [tables, columns, unique, foreign, json] {
-        catalogue::fits(said.len(), &server.name)?;
+/// Builds the schema. Tables without columns are omitted: views of tables that do not exist.
+pub(super) fn build_schema(catalog: MySqlCatalogRows, server: &MySqlServer) -> Result<Schema, Error> {
+    let MySqlCatalogRows { tables, columns, unique, foreign, json } = &catalog;
+    for catalog_rows in [tables, columns, unique, foreign, json] {
+        introspection_limits::check_catalog_size(catalog_rows.len(), &server.name)?;
     }
     let mut tables = Vec::new();
-    let mut places: HashMap<(String, String), usize> = HashMap::new();
-    for row in described.tables {
-        let [Some(schema), Some(name), Some(kind), comment] = texts(row) else { continue };
+    let mut table_index: HashMap<(String, String), usize> = HashMap::new();
+    for row in catalog.tables {
+        let [Some(schema), Some(name), Some(kind), comment] = text_columns(row) else { continue };
         let kind = if kind == "VIEW" { TableKind::View } else { TableKind::Table };
-        // The comment of a view is the word VIEW, or what is wrong with it.
+        // The comment of a view is the text `VIEW` or an error message.
         let comment = comment.filter(|comment| kind == TableKind::Table && !comment.is_empty());
-        places.insert((schema.clone(), name.clone()), tables.len());
+        table_index.insert((schema.clone(), name.clone()), tables.len());
         let schema = server.database.is_none().then_some(schema);
         tables.push(Table { name, schema, kind, comment, ..Table::default() });
     }
-    let json: HashSet<[Option<String>; 3]> = described.json.into_iter().map(texts).collect();
-    for row in described.columns {
-        let [Some(schema), Some(table), Some(name), Some(kind), nullable, comment] = texts(row) else { continue };
-        let Some(&place) = places.get(&(schema.clone(), table.clone())) else { continue };
+    let json: HashSet<[Option<String>; 3]> = catalog.json.into_iter().map(text_columns).collect();
+    for row in catalog.columns {
+        let [Some(schema), Some(table), Some(name), Some(kind), nullable, comment] = text_columns(row) else {
+            continue;
+        };
+        let Some(&place) = table_index.get(&(schema.clone(), table.clone())) else { continue };
         let is_json = json.contains(&[Some(schema), Some(table), Some(name.clone())]);
         let mut column = Column::new(name, if is_json { "json".to_string() } else { kind });
-        column.samples = labels(&column.type_name);
+        column.samples = enum_labels(&column.type_name);
         column.nullable = nullable.as_deref() != Some("NO");
         column.comment = comment.filter(|comment| !comment.is_empty());
         tables[place].columns.push(column);
     }
-    for key in keys(described.unique) {
-        let Some(&place) = places.get(&key.table) else { continue };
+    for key in group_keys(catalog.unique) {
+        let Some(&place) = table_index.get(&key.table) else { continue };
         let columns: Option<Vec<String>> = key.parts.into_iter().map(|[column]| column).collect();
         match columns {
             Some(columns) if key.name == "PRIMARY" => tables[place].primary_key = columns,
@@ -111,66 +116,66 @@ pub(super) fn schema(described: Described, server: &Server) -> Result<Schema, Er
             _ => {}
         }
     }
-    for key in keys(described.foreign) {
+    for key in group_keys(catalog.foreign) {
         let mut found = ForeignKey { columns: vec![], table: String::new(), references: vec![], inferred: false };
         for [column, table, reference] in key.parts {
             found.columns.extend(column);
             found.table = table.unwrap_or_default();
             found.references.extend(reference);
         }
-        let Some(&place) = places.get(&key.table) else { continue };
-        // What the user may not read is not there for them.
-        if places.contains_key(&(key.table.0, found.table.clone())) {
+        let Some(&place) = table_index.get(&key.table) else { continue };
+        // Tables that the user may not read do not exist in the schema.
+        if table_index.contains_key(&(key.table.0, found.table.clone())) {
             tables[place].foreign_keys.push(found);
         }
     }
     tables.retain(|table| !table.columns.is_empty());
     Schema::new(tables).map_err(|error| {
         Error::unavailable(
-            format!("the tables of {} cannot be understood: {error}", server.name),
-            "this is not how MySQL describes tables; what does information_schema say?",
+            format!("the schema of {} cannot be read: {error}", server.name),
+            "information_schema has unexpected content: is it another kind of server?",
         )
     })
 }
 
-/// A key: the database and the table that it belongs to, its name, and what is said of each of its columns.
-struct Key<const N: usize> {
+/// Key, as its table (with its database), its name and the properties of each column.
+struct IndexKey<const N: usize> {
     table: (String, String),
     name: String,
     parts: Vec<[Option<String>; N]>,
 }
 
-/// Gathers the rows that belong to one key, which stand together.
-fn keys<const N: usize>(rows: Vec<Row>) -> Vec<Key<N>> {
-    let mut keys: Vec<Key<N>> = Vec::new();
+/// Groups consecutive rows of the same key.
+fn group_keys<const N: usize>(rows: Vec<Row>) -> Vec<IndexKey<N>> {
+    let mut keys: Vec<IndexKey<N>> = Vec::new();
     for row in rows {
-        let mut values = row.unwrap().into_iter().map(text);
+        let mut values = row.unwrap().into_iter().map(to_text);
         let mut next = || values.next().flatten();
         let (Some(schema), Some(table), Some(name)) = (next(), next(), next()) else { continue };
         let (table, part) = ((schema, table), std::array::from_fn(|_| next()));
         match keys.last_mut() {
             Some(key) if key.table == table && key.name == name => key.parts.push(part),
-            _ => keys.push(Key { table, name, parts: vec![part] }),
+            _ => keys.push(IndexKey { table, name, parts: vec![part] }),
         }
     }
     keys
 }
 
-/// The values of a row as texts; fewer columns than asked for are none.
-pub(super) fn texts<const N: usize>(row: Row) -> [Option<String>; N] {
+/// Returns the values of a row as text, and `None` for missing columns.
+pub(super) fn text_columns<const N: usize>(row: Row) -> [Option<String>; N] {
     let mut values = row.unwrap().into_iter();
-    std::array::from_fn(|_| values.next().and_then(text))
+    std::array::from_fn(|_| values.next().and_then(to_text))
 }
 
-fn text(value: mysql_async::Value) -> Option<String> {
+fn to_text(value: mysql_async::Value) -> Option<String> {
     match value {
         mysql_async::Value::Bytes(bytes) => String::from_utf8(bytes).ok(),
         _ => None,
     }
 }
 
-/// The labels of `enum('a','it''s')` or of a set: all that a column can hold.
-fn labels(kind: &str) -> Vec<String> {
+/// Returns the labels of an `enum('a','it''s')` or `set(…)` type.
+fn enum_labels(kind: &str) -> Vec<String> {
     let inner =
         kind.strip_prefix("enum(").or_else(|| kind.strip_prefix("set(")).and_then(|rest| rest.strip_suffix(')'));
     let mut labels = Vec::new();
@@ -192,7 +197,7 @@ fn labels(kind: &str) -> Vec<String> {
         labels.push(label);
         rest = text[end..].trim_start_matches(',');
     }
-    if labels.len() > MOST_LABELS { Vec::new() } else { labels }
+    if labels.len() > MAX_ENUM_LABELS { Vec::new() } else { labels }
 }
 
 #[cfg(test)]
@@ -200,9 +205,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_what_a_column_can_hold() {
-        assert_eq!(labels("enum('new','it''s, done','ü')"), ["new", "it's, done", "ü"]);
-        assert_eq!(labels("set('a','b')"), ["a", "b"]);
-        assert!(labels("varchar(20)").is_empty() && labels("enum('a").is_empty() && labels("enum('a)").is_empty());
+    fn parses_labels_of_enum_and_set_types() {
+        assert_eq!(enum_labels("enum('new','it''s, done','ü')"), ["new", "it's, done", "ü"]);
+        assert_eq!(enum_labels("set('a','b')"), ["a", "b"]);
+        assert!(
+            enum_labels("varchar(20)").is_empty()
+                && enum_labels("enum('a").is_empty()
+                && enum_labels("enum('a)").is_empty()
+        );
     }
 }

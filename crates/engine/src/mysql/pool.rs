@@ -1,4 +1,4 @@
-//! Connections: made when they are needed, kept for the next query, and given up when there is the least doubt about them.
+//! Connection pool, which connects on demand and discards connections in an uncertain state.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,224 +8,229 @@ use mysql_async::prelude::Queryable;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::Semaphore;
 
-use super::address::Server;
-use super::lock::{self, Family};
-use super::refusal::{self, Fault};
-use super::stop::{Held, Stop};
-use crate::{Cancel, Connections, Error, Limits};
+use super::address::MySqlServer;
+use super::errors::{self, MySqlError};
+use super::kill::{KillOnDrop, PooledMySqlConnection};
+use super::read_only::{self, MySqlFlavor};
+use crate::{CancelFlag, Connections, Error, Limits};
 
-/// So many queries run at once; more wait for each other. Servers share out their connections, 151 of them unless told otherwise.
-const MOST: usize = 8;
-/// So long may a connection take to come about.
-const CONNECT: Duration = Duration::from_secs(10);
-/// So long may it take to clean a connection up for the next query.
-const CLEAN: Duration = Duration::from_secs(2);
-/// How often the flag is looked at.
-const LOOK: Duration = Duration::from_millis(15);
-/// The server ends a query by itself when its time is over, and is given so long to say so.
-const GRACE: Duration = Duration::from_millis(200);
+/// Maximum number of concurrent queries; more wait for a permit. By default, a server has 151
+/// connections for all clients.
+const MAX_CONNECTIONS: usize = 8;
+/// Timeout for establishing a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout for resetting a connection.
+const RESET_TIMEOUT: Duration = Duration::from_secs(2);
+/// Interval at which the cancel flag is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(15);
+/// Additional time to wait for the server, which ends a query at its time limit by itself.
+const GRACE_PERIOD: Duration = Duration::from_millis(200);
 
-/// Something to be done on a connection that cannot write.
-pub(super) trait Work: Sync {
-    /// What comes of it.
-    type Outcome: Send;
+/// Operation on a read-only connection.
+pub(super) trait MySqlOperation: Sync {
+    /// Result of the operation.
+    type Output: Send;
 
-    /// The text that is sent, for errors that point into it.
+    /// Returns the SQL that is sent, to locate errors in it.
     fn sql(&self) -> &str {
         ""
     }
 
-    /// Does it.
+    /// Runs the operation.
     fn run(
         &self,
         connection: &mut Conn,
-        family: Family,
-    ) -> impl Future<Output = Result<Done<Self::Outcome>, Fault>> + Send;
+        flavor: MySqlFlavor,
+    ) -> impl Future<Output = Result<Completed<Self::Output>, MySqlError>> + Send;
 }
 
-/// What came of it, and whether all that the server had to say was read.
-pub(super) struct Done<T> {
+/// Outcome of an operation, and whether the response was read completely.
+pub(super) struct Completed<T> {
     pub(super) outcome: T,
-    pub(super) is_read: bool,
+    pub(super) is_fully_read: bool,
 }
 
-/// All is read.
-pub(super) fn done<T>(outcome: T) -> Result<Done<T>, Fault> {
-    Ok(Done { outcome, is_read: true })
+/// Returns an outcome whose response was read completely.
+pub(super) fn completed<T>(outcome: T) -> Result<Completed<T>, MySqlError> {
+    Ok(Completed { outcome, is_fully_read: true })
 }
 
-/// A connection that was reset, and the runtime that it belongs to: it can be waited for nowhere else.
-struct Kept {
-    held: Held,
+/// Reset connection, and the runtime that drives it: it cannot be polled on any other.
+struct IdleConnection {
+    connection: PooledMySqlConnection,
     runtime: Id,
 }
 
-/// The connections to one server.
-pub(super) struct Pool {
-    pub(super) server: Arc<Server>,
-    places: Semaphore,
-    kept: Mutex<Vec<Kept>>,
-    /// Which family the server is of, once it was asked.
-    family: Mutex<Option<Family>>,
+/// Connection pool of a server.
+pub(super) struct MySqlPool {
+    pub(super) server: Arc<MySqlServer>,
+    permits: Semaphore,
+    idle: Mutex<Vec<IdleConnection>>,
+    /// Flavor of the server, once it is known.
+    flavor: Mutex<Option<MySqlFlavor>>,
 }
 
-impl Pool {
-    pub(super) fn new(server: Server) -> Self {
+impl MySqlPool {
+    pub(super) fn new(server: MySqlServer) -> Self {
         Self {
             server: Arc::new(server),
-            places: Semaphore::new(MOST),
-            kept: Mutex::new(Vec::new()),
-            family: Mutex::new(None),
+            permits: Semaphore::new(MAX_CONNECTIONS),
+            idle: Mutex::new(Vec::new()),
+            flavor: Mutex::new(None),
         }
     }
 
     pub(super) fn connections(&self) -> Connections {
-        let idle = self.kept.lock().unwrap_or_else(PoisonError::into_inner).len();
-        Connections { idle, busy: MOST.saturating_sub(self.places.available_permits()) }
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).len();
+        Connections { idle, busy: MAX_CONNECTIONS.saturating_sub(self.permits.available_permits()) }
     }
 
-    /// Does the work in a read-only transaction, within the limits. Should a kept connection turn out to be dead, it is done again
-    /// on a new one: it only reads.
-    pub(super) async fn run<W: Work>(&self, work: &W, limits: &Limits, cancel: &Cancel) -> Result<W::Outcome, Error> {
+    /// Runs an operation in a read-only transaction within the limits. If an idle connection turns
+    /// out to be dead, retries on a new one, which is safe because operations only read.
+    pub(super) async fn run<W: MySqlOperation>(
+        &self,
+        operation: &W,
+        limits: &Limits,
+        cancel: &CancelFlag,
+    ) -> Result<W::Output, Error> {
         let begun = Instant::now();
-        let place = tokio::select! {
+        let permit = tokio::select! {
             biased;
-            () = cancelled(cancel) => return Err(Error::Cancelled),
-            place = self.places.acquire() => place,
-            () = tokio::time::sleep(limits.time) => return Err(refusal::busy(&self.server)),
+            () = wait_for_cancel(cancel) => return Err(Error::Cancelled),
+            place = self.permits.acquire() => place,
+            () = tokio::time::sleep(limits.time) => return Err(errors::pool_exhausted(&self.server)),
         };
-        let _place = place.map_err(|closed| Error::Internal(closed.to_string()))?;
+        let _place = permit.map_err(|closed| Error::Internal(closed.to_string()))?;
         loop {
-            let kept = self.take();
+            let kept = self.take_idle();
             let is_new = kept.is_none();
-            match self.attempt(kept, work, limits, begun, cancel).await {
-                Err(Failed::Fault(fault)) if fault.is_loss() && !is_new => self.forget(),
-                Err(Failed::Fault(fault)) => {
-                    return Err(refusal::meaning(fault, &self.server, work.sql(), limits.time));
+            match self.attempt(kept, operation, limits, begun, cancel).await {
+                Err(MySqlPoolError::Driver(fault)) if fault.is_connection_loss() && !is_new => self.clear_idle(),
+                Err(MySqlPoolError::Driver(fault)) => {
+                    return Err(errors::to_error(fault, &self.server, operation.sql(), limits.time));
                 }
-                Err(Failed::Error(error)) => return Err(error),
+                Err(MySqlPoolError::Engine(error)) => return Err(error),
                 Ok(outcome) => return Ok(outcome),
             }
         }
     }
 
-    async fn attempt<W: Work>(
+    async fn attempt<W: MySqlOperation>(
         &self,
-        kept: Option<Held>,
-        work: &W,
+        idle: Option<PooledMySqlConnection>,
+        operation: &W,
         limits: &Limits,
         begun: Instant,
-        cancel: &Cancel,
-    ) -> Result<W::Outcome, Failed> {
-        let over = || Failed::Error(Error::TimedOut { after: limits.time });
+        cancel: &CancelFlag,
+    ) -> Result<W::Output, MySqlPoolError> {
+        let timed_out = || MySqlPoolError::Engine(Error::TimedOut { after: limits.time });
         let left = || limits.time.saturating_sub(begun.elapsed());
-        let mut held = match kept {
+        let mut pooled = match idle {
             Some(held) => held,
             None => tokio::select! {
                 biased;
-                () = cancelled(cancel) => return Err(Failed::Error(Error::Cancelled)),
-                held = self.connect() => held.map_err(Failed::Error)?,
-                () = tokio::time::sleep(left()) => return Err(over()),
+                () = wait_for_cancel(cancel) => return Err(MySqlPoolError::Engine(Error::Cancelled)),
+                held = self.connect() => held.map_err(MySqlPoolError::Engine)?,
+                () = tokio::time::sleep(left()) => return Err(timed_out()),
             },
         };
-        let stop = Stop::new(&self.server, held.connection.id());
-        let (family, time) = (self.family(), left());
+        let stop = KillOnDrop::new(&self.server, pooled.connection.id());
+        let (flavor, time) = (self.flavor(), left());
         let session = async {
-            lock::begin(&mut held.connection, family, time).await?;
-            work.run(&mut held.connection, family).await
+            read_only::begin_read_only(&mut pooled.connection, flavor, time).await?;
+            operation.run(&mut pooled.connection, flavor).await
         };
         let ended = tokio::select! {
             biased;
             done = session => Ok(done),
-            () = cancelled(cancel) => Err(Failed::Error(Error::Cancelled)),
-            () = tokio::time::sleep(time.saturating_add(GRACE)) => Err(over()),
+            () = wait_for_cancel(cancel) => Err(MySqlPoolError::Engine(Error::Cancelled)),
+            () = tokio::time::sleep(time.saturating_add(GRACE_PERIOD)) => Err(timed_out()),
         };
         let done = match ended {
             Ok(done) => done,
             Err(why) => {
-                drop(held);
-                stop.now().await;
+                drop(pooled);
+                stop.kill().await;
                 return Err(why);
             }
         };
         let is_clean = match &done {
-            Ok(done) => done.is_read,
-            Err(fault) => !fault.is_loss(),
+            Ok(done) => done.is_fully_read,
+            Err(fault) => !fault.is_connection_loss(),
         };
-        // What is left over is neither read nor waited for: the server is told on the side.
+        // Unread rows are not drained; dropping the guard kills the query in the background.
         if is_clean {
-            stop.take_back();
-            self.give_back(held).await;
+            stop.disarm();
+            self.release(pooled).await;
         }
-        done.map(|done| done.outcome).map_err(Failed::Fault)
+        done.map(|done| done.outcome).map_err(MySqlPoolError::Driver)
     }
 
-    /// A new connection.
-    async fn connect(&self) -> Result<Held, Error> {
+    /// Opens a new connection.
+    async fn connect(&self) -> Result<PooledMySqlConnection, Error> {
         let connect = async {
             let mut connection = Conn::new(self.server.opts.clone()).await?;
-            if self.known_family().is_none() {
+            if self.known_flavor().is_none() {
                 let version: Option<String> = connection.query_first("SELECT VERSION()").await?;
-                *self.family.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some(Family::of(&version.unwrap_or_default()));
+                *self.flavor.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(MySqlFlavor::from_version(&version.unwrap_or_default()));
             }
-            Ok(Held { connection, is_clean: false })
+            Ok(PooledMySqlConnection { connection, is_clean: false })
         };
-        match tokio::time::timeout(CONNECT, connect).await {
-            Ok(connection) => connection.map_err(|error| refusal::no_connection(error, &self.server)),
-            Err(_) => Err(refusal::too_slow(&self.server)),
+        match tokio::time::timeout(CONNECT_TIMEOUT, connect).await {
+            Ok(connection) => connection.map_err(|error| errors::connection_error(error, &self.server)),
+            Err(_) => Err(errors::connect_timed_out(&self.server)),
         }
     }
 
-    fn known_family(&self) -> Option<Family> {
-        *self.family.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known_flavor(&self) -> Option<MySqlFlavor> {
+        *self.flavor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Which family the server is of. It is known once there was a connection.
-    fn family(&self) -> Family {
-        self.known_family().unwrap_or(Family::MySql)
+    /// Returns the flavor of the server, which is known after the first connection.
+    fn flavor(&self) -> MySqlFlavor {
+        self.known_flavor().unwrap_or(MySqlFlavor::MySql)
     }
 
-    /// A connection of this runtime that was kept. Those of others are closed without a word: nobody would wake us when they have
-    /// something to say.
-    fn take(&self) -> Option<Held> {
+    /// Takes an idle connection of this runtime. Connections of other runtimes are closed, because
+    /// nothing would wake this task for them.
+    fn take_idle(&self) -> Option<PooledMySqlConnection> {
         let here = Handle::try_current().ok()?.id();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain_mut(|kept| {
-            kept.held.is_clean = kept.runtime == here;
-            kept.held.is_clean
+            kept.connection.is_clean = kept.runtime == here;
+            kept.connection.is_clean
         });
-        let mut held = kept.pop()?.held;
+        let mut held = kept.pop()?.connection;
         held.is_clean = false;
         Some(held)
     }
 
-    /// Drops all that were kept.
-    fn forget(&self) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    fn clear_idle(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Resets a connection, which ends its transaction and takes back all that its query has set, locked or made, and keeps it.
-    /// One that cannot be reset is given up.
-    async fn give_back(&self, mut held: Held) {
-        let reset = tokio::time::timeout(CLEAN, held.connection.reset()).await;
+    /// Resets a connection and returns it to the pool. The reset ends its transaction and undoes
+    /// all settings, locks and temporary tables of its query. A connection that cannot be reset is
+    /// dropped.
+    async fn release(&self, mut pooled: PooledMySqlConnection) {
+        let reset = tokio::time::timeout(RESET_TIMEOUT, pooled.connection.reset()).await;
         if let (Ok(Ok(true)), Ok(here)) = (reset, Handle::try_current()) {
-            held.is_clean = true;
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.push(Kept { held, runtime: here.id() });
+            pooled.is_clean = true;
+            let mut kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.push(IdleConnection { connection: pooled, runtime: here.id() });
         }
     }
 }
 
-/// Why an attempt came to nothing.
-enum Failed {
-    Fault(Fault),
-    Error(Error),
+/// Error of an attempt to run an operation.
+enum MySqlPoolError {
+    Driver(MySqlError),
+    Engine(Error),
 }
 
-/// Waits until somebody cancels.
-async fn cancelled(cancel: &Cancel) {
+async fn wait_for_cancel(cancel: &CancelFlag) {
     while !cancel.is_cancelled() {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

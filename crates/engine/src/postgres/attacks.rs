@@ -1,25 +1,30 @@
-//! Raw SQL, past the critic, straight to a connection of the pool: the second lock must hold alone.
+//! Attacks with raw SQL that bypasses query review.
 //!
-//! What a transaction that may only read does not keep a query from, and who it takes:
-//! - anybody: `pg_sleep` (ended by the limit on time), `setseed`, and `pg_cancel_backend` or `pg_terminate_backend` on what runs
-//!   under the same user, this connection included;
-//! - whoever may call `dblink` or other functions that open connections: writes on the other end;
-//! - a superuser: functions that read or write files of the server (`pg_read_file`, `lo_export`) or tell it something
-//!   (`pg_reload_conf`, `pg_switch_wal`, `pg_stat_reset`). Statements that do such things (`COPY … TO PROGRAM`, `ALTER SYSTEM`)
-//!   are refused to superusers as well.
+//! It is sent to a pooled connection: the read-only enforcement must hold on its own. A read-only
+//! transaction does not prevent the following, depending on the user:
+//! - any user: `pg_sleep` (ended by the time limit), `setseed`, and `pg_cancel_backend` or
+//!   `pg_terminate_backend` on sessions of the same user, including this connection;
+//! - users who may call `dblink` or other functions that open connections: writes at the other end;
+//! - superusers: functions that read or write files of the server (`pg_read_file`, `lo_export`) or
+//!   control it (`pg_reload_conf`, `pg_switch_wal`, `pg_stat_reset`). Statements with such effects
+//!   (`COPY … TO PROGRAM`, `ALTER SYSTEM`) are rejected for superusers as well.
 
-// Tests say what they skip.
+// Tests report skips on stderr.
 #![allow(clippy::print_stderr)]
 
-mod corpus;
+use std::time::{Duration, Instant};
 
-use querymend_testing::{ServerLock, exclusive, hang_timeout};
+use querymend_sql::EngineError;
+use querymend_sql::dialect::POSTGRES;
+use querymend_testing::{ServerLock, hang_timeout, lock_server};
 use tokio_postgres::{Client, NoTls};
 
 use super::*;
+use crate::attack_corpus::{AttackCorpus, AttackTally, RejectionReason, data_dir, load_server_corpus};
 
-/// What is attacked. The reader owns it and may do with it what it likes, so that the lock is tried and not the rights.
-const CANARY: &str = "DROP SCHEMA IF EXISTS canary CASCADE; CREATE SCHEMA canary AUTHORIZATION reader; SET ROLE reader;
+/// Creates the attacked schema. The reader owns it, so that the enforcement is tested and not the
+/// privileges.
+const SETUP_SQL: &str = "DROP SCHEMA IF EXISTS canary CASCADE; CREATE SCHEMA canary AUTHORIZATION reader; SET ROLE reader;
     CREATE TABLE canary.birds (id serial PRIMARY KEY, song text); INSERT INTO canary.birds (song) VALUES ('tweet'), ('chirp');
     CREATE MATERIALIZED VIEW canary.songs AS SELECT song FROM canary.birds;
     CREATE FUNCTION canary.sing(text) RETURNS bigint LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS
@@ -33,8 +38,8 @@ const CANARY: &str = "DROP SCHEMA IF EXISTS canary CASCADE; CREATE SCHEMA canary
         $$ BEGIN SET TRANSACTION READ WRITE; INSERT INTO canary.birds (song) VALUES ('x'); END $$;
     RESET ROLE;";
 
-/// All that a write could have changed, as one text.
-const STATE: &str = "SELECT concat_ws('/', (SELECT array_agg(b ORDER BY b.id) FROM canary.birds b)::text,
+/// Returns all state that a write could change, as one string.
+const STATE_QUERY: &str = "SELECT concat_ws('/', (SELECT array_agg(b ORDER BY b.id) FROM canary.birds b)::text,
     (SELECT last_value || ' ' || is_called FROM canary.birds_id_seq), (SELECT count(*) FROM canary.songs),
     (SELECT array_agg(c.oid || c.relname || c.relacl::text || c.reloptions::text ORDER BY c.oid)::text FROM pg_class c
      WHERE c.relowner = 'reader'::regrole), (SELECT count(*) FROM pg_class WHERE relname LIKE '%x%' AND relpersistence = 't'),
@@ -47,7 +52,7 @@ const STATE: &str = "SELECT concat_ws('/', (SELECT array_agg(b ORDER BY b.id) FR
     (SELECT count(*) FROM pg_file_settings), (SELECT count(*) FROM pg_description WHERE objoid = 'canary.birds'::regclass),
     (SELECT count(*) FROM pg_namespace), (SELECT count(*) FROM pg_database), (SELECT count(*) FROM pg_extension))";
 
-/// Writes of all families. Whoever asks, they are refused.
+/// Writes of all kinds, which must be rejected for every user.
 const WRITES: &[&str] = &[
     "INSERT INTO canary.birds (song) VALUES ('x')",
     "INSERT INTO canary.birds (song) VALUES ('x') RETURNING id",
@@ -183,43 +188,45 @@ const WRITES: &[&str] = &[
     "IMPORT FOREIGN SCHEMA x FROM SERVER x INTO canary",
 ];
 
-/// A database to attack, asked over one connection, so that what one query leaves behind the next would find. One test at a time:
-/// they look for what the other would leave.
-struct Ground {
-    reader: Postgres,
-    superuser: Postgres,
+/// Attacked database.
+///
+/// Each user has a single connection, so that a query would see the state that a previous one left.
+/// The lock serializes the tests, because each of them checks the state that another would change.
+struct AttackSetup {
+    reader: PostgresEngine,
+    superuser: PostgresEngine,
     admin: Client,
     _lock: ServerLock,
 }
 
-async fn ground() -> Option<Ground> {
+async fn setup() -> Option<AttackSetup> {
     let Ok(reader) = std::env::var("QUERYMEND_TEST_POSTGRES") else {
         assert!(std::env::var_os("CI").is_none(), "there is no PostgreSQL; scripts/engines.sh up postgres");
         eprintln!("skipped: there is no PostgreSQL; scripts/engines.sh up postgres");
         return None;
     };
-    let lock = exclusive("postgres");
+    let lock = lock_server("postgres");
     let superuser = reader.replacen("reader:reader@", "postgres:querymend@", 1);
     let (admin, connection) = tokio_postgres::connect(&superuser, NoTls).await.unwrap();
     tokio::spawn(connection);
-    admin.batch_execute(CANARY).await.unwrap();
-    let open = |address: &str| Postgres::open(&format!("{address}?pool=1")).unwrap();
-    Some(Ground { reader: open(&reader), superuser: open(&superuser), admin, _lock: lock })
+    admin.batch_execute(SETUP_SQL).await.unwrap();
+    let open = |address: &str| PostgresEngine::open(&format!("{address}?pool=1")).unwrap();
+    Some(AttackSetup { reader: open(&reader), superuser: open(&superuser), admin, _lock: lock })
 }
 
-impl Ground {
+impl AttackSetup {
     async fn state(&self) -> String {
-        self.admin.query_one(STATE, &[]).await.unwrap().get(0)
+        self.admin.query_one(STATE_QUERY, &[]).await.unwrap().get(0)
     }
 }
 
-/// What `Engine::execute` does with an approved query.
-async fn send(engine: &Postgres, sql: &str) -> Result<Rows, Error> {
+/// Runs SQL as `Engine::execute` runs an approved query.
+async fn execute_raw(engine: &PostgresEngine, sql: &str) -> Result<Rows, Error> {
     let limits = Limits { time: hang_timeout(), ..Limits::default() };
-    run::execute(&engine.pool, sql, &limits, &Cancel::new()).await
+    run::execute(&engine.pool, sql, &limits, &CancelFlag::new()).await
 }
 
-async fn settings(engine: &Postgres) -> Rows {
+async fn session_settings(engine: &PostgresEngine) -> Rows {
     let sql = "SELECT current_user::text, session_user::text, current_setting('transaction_read_only'),
         current_setting('default_transaction_read_only'), current_setting('statement_timeout'), current_setting('lock_timeout'),
         current_setting('standard_conforming_strings'), current_setting('datestyle'), current_setting('timezone'),
@@ -227,30 +234,33 @@ async fn settings(engine: &Postgres) -> Rows {
         current_setting('work_mem'), coalesce(current_setting('my.own', true), ''),
         (SELECT count(*) FROM pg_prepared_statements WHERE from_sql), (SELECT count(*) FROM pg_listening_channels()),
         (SELECT count(*) FROM pg_cursors WHERE is_holdable)";
-    send(engine, sql).await.unwrap()
+    execute_raw(engine, sql).await.unwrap()
 }
 
 #[tokio::test]
-async fn c01_f03_writes_are_refused_by_the_engine_alone() {
-    let Some(ground) = ground().await else { return };
+async fn rejects_writes_that_bypass_the_review() {
+    let Some(ground) = setup().await else { return };
     let before = ground.state().await;
     for engine in [&ground.reader, &ground.superuser] {
-        let set = settings(engine).await;
+        let set = session_settings(engine).await;
         for sql in WRITES {
-            let outcome = send(engine, sql).await;
+            let outcome = execute_raw(engine, sql).await;
             assert!(matches!(outcome, Err(Error::Rejected(_))), "{sql}: {outcome:?}");
         }
-        assert_eq!(settings(engine).await, set);
+        assert_eq!(session_settings(engine).await, set);
     }
     assert_eq!(ground.state().await, before);
     assert!(!std::path::Path::new("/tmp/querymend-attack").exists());
 }
 
-/// What emptied databases behind a server that sent texts as they came, inside of a transaction that only reads. The same text does
-/// the same here when it is sent that way; an engine that has each text prepared is told that it is several.
+/// Replays a published stacked-query attack (`COMMIT; DROP …`).
+///
+/// It emptied databases of a server program that sent SQL unprepared inside a read-only
+/// transaction. It succeeds here as well if it is sent that way; this engine prepares the SQL, and
+/// the server rejects multiple statements.
 #[tokio::test]
-async fn c01_the_published_incident_commit_and_drop_schema() {
-    let Some(ground) = ground().await else { return };
+async fn rejects_stacked_commit_and_drop_schema() {
+    let Some(ground) = setup().await else { return };
     let incident = "COMMIT; DROP SCHEMA nest CASCADE;";
     let there = "SELECT count(*) FROM pg_namespace WHERE nspname = 'nest'";
     for (engine, destroyed) in [(None, 0), (Some(&ground.reader), 1), (Some(&ground.superuser), 1)] {
@@ -262,15 +272,18 @@ async fn c01_the_published_incident_commit_and_drop_schema() {
         match engine {
             None => ground.admin.batch_execute(&format!("BEGIN READ ONLY; {incident}")).await.unwrap(),
             Some(engine) => {
-                let outcome = send(engine, incident).await;
-                assert!(matches!(&outcome, Err(Error::Rejected(said)) if said.code == "42601"), "{outcome:?}");
+                let outcome = execute_raw(engine, incident).await;
+                assert!(
+                    matches!(&outcome, Err(Error::Rejected(engine_error)) if engine_error.code == "42601"),
+                    "{outcome:?}"
+                );
             }
         }
         assert_eq!(ground.admin.query_one(there, &[]).await.unwrap().get::<_, i64>(0), destroyed);
     }
     let before = ground.state().await;
     for engine in [&ground.reader, &ground.superuser] {
-        let outcome = send(engine, "COMMIT; DROP SCHEMA public CASCADE;").await;
+        let outcome = execute_raw(engine, "COMMIT; DROP SCHEMA public CASCADE;").await;
         assert!(matches!(outcome, Err(Error::Rejected(_))), "{outcome:?}");
     }
     assert_eq!(ground.state().await, before);
@@ -278,11 +291,11 @@ async fn c01_the_published_incident_commit_and_drop_schema() {
 }
 
 #[tokio::test]
-async fn c01_what_a_query_does_to_its_connection_ends_with_it() {
-    let Some(ground) = ground().await else { return };
+async fn resets_connection_state_after_each_query() {
+    let Some(ground) = setup().await else { return };
     let before = ground.state().await;
     for engine in [&ground.reader, &ground.superuser] {
-        let set = settings(engine).await;
+        let set = session_settings(engine).await;
         for sql in [
             "SELECT set_config('default_transaction_read_only', 'off', false)",
             "SELECT set_config('statement_timeout', '0', false)",
@@ -301,35 +314,35 @@ async fn c01_what_a_query_does_to_its_connection_ends_with_it() {
             "SELECT query_to_xml('SELECT pg_adv' || 'isory_lock(7)', true, true, '')",
             "SELECT pg_notify('x', 'y')",
             "SELECT pg_current_xact_id()",
-            // The server does not see that these write; the rollback undoes it.
+            // The server does not detect that these write; the rollback undoes it.
             "EXPLAIN ANALYZE CREATE TABLE canary.x AS SELECT 1",
             "EXPLAIN ANALYZE CREATE MATERIALIZED VIEW canary.x AS SELECT 1",
             "EXPLAIN ANALYZE SELECT 1 AS y INTO canary.x",
             "SELECT 1/0, 7::money",
             "SELECT 7::money",
         ] {
-            // Whether it is refused is not the point.
-            drop(send(engine, sql).await);
-            assert_eq!(settings(engine).await, set, "{sql}");
+            // It may or may not be rejected.
+            drop(execute_raw(engine, sql).await);
+            assert_eq!(session_settings(engine).await, set, "{sql}");
             assert_eq!(ground.state().await, before, "{sql}");
         }
     }
 }
 
 #[tokio::test]
-async fn c01_a_query_that_ends_its_own_connection_harms_no_other() {
-    let Some(ground) = ground().await else { return };
+async fn self_terminated_connection_harms_no_other() {
+    let Some(ground) = setup().await else { return };
     let engine = &ground.reader;
-    let outcome = send(engine, "SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(1)").await;
+    let outcome = execute_raw(engine, "SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(1)").await;
     assert_eq!(outcome, Err(Error::Cancelled));
-    let outcome = send(engine, "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(1)").await;
+    let outcome = execute_raw(engine, "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(1)").await;
     assert!(matches!(outcome, Err(Error::Unavailable { transient: true, .. })), "{outcome:?}");
-    assert_eq!(send(engine, "SELECT 1").await.unwrap().rows.len(), 1);
+    assert_eq!(execute_raw(engine, "SELECT 1").await.unwrap().rows.len(), 1);
 }
 
 #[tokio::test]
-async fn c01_reading_is_not_taken_for_writing() {
-    let Some(ground) = ground().await else { return };
+async fn accepts_reads_that_look_like_writes() {
+    let Some(ground) = setup().await else { return };
     for sql in [
         "SELECT 'DROP TABLE canary; --' AS update_time;",
         "SELECT 1 ; -- done",
@@ -346,20 +359,128 @@ async fn c01_reading_is_not_taken_for_writing() {
         "SELECT row_number() OVER (ORDER BY song) FROM canary.birds;",
         "SELECT song, 7::money FROM canary.birds; -- and something else",
     ] {
-        let outcome = send(&ground.reader, sql).await;
+        let outcome = execute_raw(&ground.reader, sql).await;
         assert!(outcome.is_ok(), "{sql}: {outcome:?}");
     }
 }
 
 #[tokio::test]
-async fn monstrous_queries_are_refused_and_leave_the_server_standing() {
-    let Some(ground) = ground().await else { return };
+async fn rejects_oversized_queries_and_the_server_survives() {
+    let Some(ground) = setup().await else { return };
     let nested = format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000));
     let subqueries = format!("{}SELECT 1{}", "SELECT * FROM (".repeat(50_000), ") x".repeat(50_000));
     let many = "SELECT 1;".repeat(100_000);
     for sql in [nested, subqueries, many] {
-        let outcome = send(&ground.reader, &sql).await;
+        let outcome = execute_raw(&ground.reader, &sql).await;
         assert!(matches!(outcome, Err(Error::Rejected(_))), "{sql:.40}: {outcome:?}");
     }
-    assert_eq!(send(&ground.reader, "SELECT 1").await.unwrap().rows.len(), 1);
+    assert_eq!(execute_raw(&ground.reader, "SELECT 1").await.unwrap().rows.len(), 1);
+}
+
+// Attack corpus on PostgreSQL.
+
+/// Real schemas, with real types, that many of the statements reference.
+const REAL_SCHEMAS: &[&str] = &["superhero", "financial", "card_games", "codebase_community", "california_schools"];
+
+/// System columns of every table.
+const SYSTEM_COLUMNS: &[&str] = &["ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"];
+
+/// Returns all state that a write could change in the database or on the server, as one string.
+const CORPUS_STATE_QUERY: &str = "SELECT concat_ws('/',
+    (SELECT array_agg((c.oid, c.relname, c.relkind, c.relfilenode, c.relacl::text, c.reloptions::text, c.relhastriggers) ORDER BY c.oid)
+     FROM pg_class c)::text,
+    (SELECT array_agg((a.attrelid, a.attnum, a.attname, a.atttypid, a.attnotnull) ORDER BY a.attrelid, a.attnum)
+     FROM pg_attribute a WHERE a.attrelid > 16383)::text,
+    (SELECT array_agg(p.oid ORDER BY p.oid) FROM pg_proc p)::text, (SELECT array_agg(t.oid ORDER BY t.oid) FROM pg_type t)::text,
+    (SELECT array_agg(t.oid ORDER BY t.oid) FROM pg_trigger t)::text, (SELECT array_agg(k.oid ORDER BY k.oid) FROM pg_constraint k)::text,
+    (SELECT array_agg((n.oid, n.nspacl::text) ORDER BY n.oid) FROM pg_namespace n)::text,
+    (SELECT array_agg((r.rolname, r.rolsuper, r.rolconfig) ORDER BY r.oid) FROM pg_roles r)::text,
+    (SELECT array_agg(d.datname ORDER BY 1) FROM pg_database d)::text, (SELECT array_agg(e.extname ORDER BY 1) FROM pg_extension e)::text,
+    (SELECT count(*) FROM pg_largeobject_metadata), (SELECT count(*) FROM pg_prepared_xacts), (SELECT count(*) FROM pg_description),
+    (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), (SELECT count(*) FROM pg_db_role_setting),
+    (SELECT md5(string_agg(name || setting, ',' ORDER BY name)) FROM pg_settings WHERE source <> 'client'))";
+
+fn rejection_reason(error: &EngineError) -> RejectionReason {
+    match error.code.as_str() {
+        "25006" => RejectionReason::ReadOnly,
+        _ if error.message.contains("multiple commands") => RejectionReason::MultipleStatements,
+        _ => RejectionReason::InvalidQuery,
+    }
+}
+
+async fn create_tables(owner: &Client, corpus: &AttackCorpus) {
+    for name in REAL_SCHEMAS {
+        let file = data_dir().join(format!("bird/pg_schema/{name}.sql"));
+        for sql in std::fs::read_to_string(file).unwrap_or_default().split(";\n") {
+            // Some schemas have tables of the same name.
+            drop(owner.batch_execute(sql).await);
+        }
+    }
+    let mut all = String::new();
+    for (name, columns) in &corpus.tables {
+        let own = columns.iter().filter(|column| !SYSTEM_COLUMNS.contains(&column.as_str()));
+        let columns: Vec<String> = own.map(|column| format!("{} text", POSTGRES.quote_identifier(column))).collect();
+        let table = POSTGRES.quote_identifier(name);
+        all += &format!("CREATE TABLE IF NOT EXISTS {table} ({});", columns.join(", "));
+    }
+    owner.batch_execute(&all).await.unwrap();
+    let fill =
+        "DO $$ DECLARE t record; BEGIN FOR t IN SELECT oid::regclass AS name FROM pg_class WHERE relkind = 'r' AND
+        relnamespace = 'public'::regnamespace LOOP BEGIN EXECUTE format('INSERT INTO %s DEFAULT VALUES', t.name);
+        EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$";
+    owner.batch_execute(fill).await.unwrap();
+}
+
+async fn database_state(owner: &Client) -> String {
+    let rows = "SELECT string_agg(format('SELECT %L, md5(string_agg(t::text, %L)) FROM %s t', c.oid, ',', c.oid::regclass), ' UNION ALL ')
+        FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace";
+    let rows: String = owner.query_one(rows, &[]).await.unwrap().get(0);
+    let rows = format!("SELECT array_agg(x ORDER BY x)::text FROM ({rows}) x");
+    let (rows, rest) =
+        (owner.query_one(&rows, &[]).await.unwrap(), owner.query_one(CORPUS_STATE_QUERY, &[]).await.unwrap());
+    format!("{} {}", rows.get::<_, String>(0), rest.get::<_, String>(0))
+}
+
+/// Runs a statement with a limit of two seconds, and retries while no connection is available.
+///
+/// A cancelled statement closes its connection, and opening a new one may take longer than the
+/// limit.
+async fn execute_briefly(engine: &PostgresEngine, sql: &str) -> Result<Rows, Error> {
+    let limits = Limits { time: Duration::from_secs(2), ..Limits::default() };
+    let begun = Instant::now();
+    loop {
+        let outcome = run::execute(&engine.pool, sql, &limits, &CancelFlag::new()).await;
+        let is_busy = matches!(outcome, Err(Error::Unavailable { transient: true, .. }));
+        if !is_busy || begun.elapsed() > hang_timeout() {
+            return outcome;
+        }
+    }
+}
+
+#[tokio::test]
+async fn corpus_writes_nothing_to_postgresql() {
+    let Some(corpus) = load_server_corpus() else { return };
+    let Some(ground) = setup().await else { return };
+    ground.admin.batch_execute("DROP DATABASE IF EXISTS corpus WITH (FORCE)").await.unwrap();
+    ground.admin.batch_execute("CREATE DATABASE corpus OWNER reader").await.unwrap();
+    let address = std::env::var("QUERYMEND_TEST_POSTGRES").unwrap().replacen("/app", "/corpus", 1);
+    let (owner, connection) = tokio_postgres::connect(&address, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    create_tables(&owner, &corpus).await;
+    let superuser = address.replacen("reader:reader@", "postgres:querymend@", 1);
+    let before = database_state(&owner).await;
+    for (name, address) in [("postgres", &address), ("postgres, as a superuser", &superuser)] {
+        let engine = PostgresEngine::open(&format!("{address}?pool=1")).unwrap();
+        let set = session_settings(&engine).await;
+        let mut tally = AttackTally::default();
+        for sql in corpus.all_statements() {
+            tally.record(sql, &execute_briefly(&engine, sql).await, rejection_reason);
+        }
+        tally.report(name);
+        assert!(!tally.executed.iter().any(|sql| corpus.statements.contains(sql)), "{:?}", tally.executed);
+        assert_eq!(session_settings(&engine).await, set);
+        assert!(database_state(&owner).await == before, "something is not what it was");
+    }
+    drop(owner);
+    ground.admin.batch_execute("DROP DATABASE corpus WITH (FORCE)").await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! A few connections that are used in turn, and made anew when the server was away.
+//! Connection pool, which reconnects after the server was unavailable.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use querymend_net::postgres::{Server, until_let_go};
+use querymend_net::postgres::{PostgresServer, drive_connection};
 use querymend_net::tls;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
@@ -15,75 +15,86 @@ use tokio::time::timeout;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Statement};
 
-use super::refusal;
+use super::errors;
 use crate::{Connections, Error};
 
-/// A connection that was not used for so long is tried before it is relied on: something between here and the server may have
-/// forgotten it without a word.
-const STALE: Duration = Duration::from_secs(30);
-/// So long is waited for an answer that should come at once.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Idle time after which a connection is checked before use.
+///
+/// A firewall or proxy may have dropped it silently.
+const MAX_UNCHECKED_IDLE: Duration = Duration::from_secs(30);
+/// Timeout for responses that should be immediate.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What each connection is told once. A query can change none of it for the next one, because every query is rolled back. What
-/// is set decides that nothing is written, that the server stops by itself what nobody waits for, and that texts are read and
-/// written in one way wherever the server stands: the critic has read the query as standard SQL, too.
-const SETTINGS: &str = "SET default_transaction_read_only = on; SET lock_timeout = 10000; \
+/// Session settings of each connection.
+///
+/// They make transactions read-only, let the server end abandoned queries by itself, and fix how
+/// SQL is parsed and values are formatted, regardless of the server's defaults: query review parsed
+/// the query as standard SQL, too. A query cannot change them for the next one, because every query
+/// is rolled back.
+const SESSION_SETTINGS: &str = "SET default_transaction_read_only = on; SET lock_timeout = 10000; \
     SET idle_in_transaction_session_timeout = 60000; SET standard_conforming_strings = on; SET escape_string_warning = off; \
     SET transform_null_equals = off; SET array_nulls = on; SET datestyle = 'ISO, MDY'; SET intervalstyle = postgres; \
     SET timezone = 'UTC'; SET bytea_output = hex; SET extra_float_digits = 1; SET client_encoding = 'UTF8'";
 
-/// Not every server has this one: it notices while a query runs that whoever asked has gone.
-const NOTICE_ABSENCE: &str = "SET client_connection_check_interval = 1000";
+/// Setting that makes the server detect a disconnected client while a query runs. Not every version
+/// supports it.
+const CLIENT_CHECK_SETTING: &str = "SET client_connection_check_interval = 1000";
 
-/// Ends a query and forgets all that it did.
-/// Locks that last as long as the connection are what a rollback does not undo.
-const END: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
+/// Rolls back the transaction and releases session-level advisory locks, which a rollback keeps.
+const RELEASE_SQL: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
 
-/// So many statements are kept on a connection, of at most so many bytes each.
-const KEPT_STATEMENTS: usize = 8;
-const LONGEST_KEPT: usize = 8 << 10;
+/// Limits of the statement cache per connection: number of statements, and bytes of SQL of each.
+const MAX_CACHED_STATEMENTS: usize = 8;
+const MAX_CACHED_SQL_BYTES: usize = 8 << 10;
 
-/// What a statement is called on the server that is run with the protocol that gives texts. It outlasts the transaction.
-pub(super) const NAMED: &str = "querymend";
+/// Server-side name of statements that are fetched in text format. A named statement outlives its
+/// transaction.
+pub(super) const STATEMENT_NAME: &str = "querymend";
 
-pub(super) struct Pool {
-    server: Server,
-    turns: Semaphore,
-    /// How many turns there are.
-    most: usize,
-    idle: Mutex<Vec<Link>>,
+pub(super) struct PgPool {
+    server: PostgresServer,
+    permits: Semaphore,
+    /// Number of permits.
+    max_connections: usize,
+    idle: Mutex<Vec<PgConnection>>,
 }
 
-/// A connection.
-pub(super) struct Link {
+/// Connection to the server.
+pub(super) struct PgConnection {
     pub client: Client,
-    /// How long a statement may run unless it is told otherwise.
-    pub time: Duration,
-    /// Only the runtime in which it was made moves it on.
+    /// Statement timeout that is set for the session.
+    pub statement_timeout: Duration,
+    /// Runtime that drives the connection.
     runtime: Id,
-    /// Whether it has served before, so that the server may have forgotten it.
-    kept: bool,
-    spoilt: AtomicBool,
-    /// Whether a statement was given a name.
-    named: AtomicBool,
-    /// Statements that the server has read already, the last one last: what is probed is run next, and what was asked once is often
-    /// asked again.
+    /// `true` if it has served a query before, so that the server may have closed it since.
+    reused: bool,
+    poisoned: AtomicBool,
+    /// `true` if a named statement must be deallocated.
+    has_named_statement: AtomicBool,
+    /// Prepared statements, least recently added first.
+    ///
+    /// A probed query is usually run next, and queries are often repeated.
     statements: Mutex<VecDeque<(String, Statement)>>,
-    used: Instant,
-    /// Tells the task that moves the connection on when nobody holds this any more.
-    _held: oneshot::Sender<()>,
+    last_used: Instant,
+    /// Stops the task that drives the connection when dropped.
+    _keep_alive: oneshot::Sender<()>,
 }
 
-/// A connection in use. Whatever runs on it is ended on the server when this is dropped before it was given back.
-pub(super) struct Lent<'p> {
-    link: Option<Link>,
-    pool: &'p Pool,
-    _turn: SemaphorePermit<'p>,
+/// Connection in use. If it is dropped before it is released, its query is cancelled on the server.
+pub(super) struct PooledConnection<'p> {
+    connection: Option<PgConnection>,
+    pool: &'p PgPool,
+    _permit: SemaphorePermit<'p>,
 }
 
-impl Pool {
-    pub fn new(server: Server, connections: usize) -> Self {
-        Self { server, turns: Semaphore::new(connections), most: connections, idle: Mutex::new(Vec::new()) }
+impl PgPool {
+    pub fn new(server: PostgresServer, connections: usize) -> Self {
+        Self {
+            server,
+            permits: Semaphore::new(connections),
+            max_connections: connections,
+            idle: Mutex::new(Vec::new()),
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -91,12 +102,12 @@ impl Pool {
     }
 
     pub fn connections(&self) -> Connections {
-        // One whose server has gone is no connection, though nobody has noticed yet.
+        // Closed connections are not counted, even if they have not been removed yet.
         let idle = self.idle().iter().filter(|link| !link.client.is_closed()).count();
-        Connections { idle, busy: self.most.saturating_sub(self.turns.available_permits()) }
+        Connections { idle, busy: self.max_connections.saturating_sub(self.permits.available_permits()) }
     }
 
-    /// Whether what is said to the server stays on this machine.
+    /// Returns whether the connection stays on this machine.
     pub fn is_local(&self) -> bool {
         self.server.config.get_hosts().iter().all(|host| match host {
             Host::Tcp(host) => tls::is_loopback(host),
@@ -105,79 +116,79 @@ impl Pool {
         })
     }
 
-    /// A connection, one that is there or a new one; a statement may run for `time` on a new one.
-    pub async fn lend(&self, time: Duration) -> Result<Lent<'_>, Error> {
-        let turn = self.turns.acquire().await.map_err(|_| Error::Internal("the connections were closed".into()))?;
+    /// Returns an idle or a new connection. `time` is the statement timeout of a new one.
+    pub async fn acquire(&self, time: Duration) -> Result<PooledConnection<'_>, Error> {
+        let permit = self.permits.acquire().await.map_err(|_| Error::Internal("the connections were closed".into()))?;
         let runtime = Handle::current().id();
         loop {
-            let Some(link) = self.idle().pop() else { break };
-            let usable = link.runtime == runtime
-                && !link.client.is_closed()
-                && (link.used.elapsed() < STALE
-                    || matches!(timeout(PATIENCE, link.client.check_connection()).await, Ok(Ok(()))));
+            let Some(connection) = self.idle().pop() else { break };
+            let usable = connection.runtime == runtime
+                && !connection.client.is_closed()
+                && (connection.last_used.elapsed() < MAX_UNCHECKED_IDLE
+                    || matches!(timeout(RESPONSE_TIMEOUT, connection.client.check_connection()).await, Ok(Ok(()))));
             if usable {
-                return Ok(Lent { link: Some(link), pool: self, _turn: turn });
+                return Ok(PooledConnection { connection: Some(connection), pool: self, _permit: permit });
             }
         }
         let link = self.connect(time).await?;
-        Ok(Lent { link: Some(link), pool: self, _turn: turn })
+        Ok(PooledConnection { connection: Some(link), pool: self, _permit: permit })
     }
 
-    /// Forgets the connections that nobody uses: the server was away.
-    pub fn forget(&self) {
+    /// Drops idle connections after the server was unavailable.
+    pub fn clear_idle(&self) {
         self.idle().clear();
     }
 
-    // Whoever panicked while holding it has pushed or popped, or has not.
-    fn idle(&self) -> MutexGuard<'_, Vec<Link>> {
+    // A panic cannot leave the vector half-changed, so a poisoned lock is safe to use.
+    fn idle(&self) -> MutexGuard<'_, Vec<PgConnection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn connect(&self, time: Duration) -> Result<Link, Error> {
-        let meaning = |error: tokio_postgres::Error| refusal::of_connecting(self.name(), &error);
-        let (client, connection) = self.server.config.connect(self.server.tls.clone()).await.map_err(meaning)?;
+    async fn connect(&self, time: Duration) -> Result<PgConnection, Error> {
+        let to_error = |error: tokio_postgres::Error| errors::connection_error(self.name(), &error);
+        let (client, connection) = self.server.config.connect(self.server.tls.clone()).await.map_err(to_error)?;
         let (held, let_go) = oneshot::channel();
-        tokio::spawn(until_let_go(connection, let_go));
-        let settings = format!("{SETTINGS}; SET statement_timeout = {}", milliseconds(time));
-        let (set, _) = tokio::join!(client.batch_execute(&settings), client.batch_execute(NOTICE_ABSENCE));
-        set.map_err(meaning)?;
-        Ok(Link {
+        tokio::spawn(drive_connection(connection, let_go));
+        let settings = format!("{SESSION_SETTINGS}; SET statement_timeout = {}", to_millis(time));
+        let (set, _) = tokio::join!(client.batch_execute(&settings), client.batch_execute(CLIENT_CHECK_SETTING));
+        set.map_err(to_error)?;
+        Ok(PgConnection {
             client,
-            time,
+            statement_timeout: time,
             runtime: Handle::current().id(),
-            kept: false,
-            spoilt: AtomicBool::new(false),
-            named: AtomicBool::new(false),
+            reused: false,
+            poisoned: AtomicBool::new(false),
+            has_named_statement: AtomicBool::new(false),
             statements: Mutex::new(VecDeque::new()),
-            used: Instant::now(),
-            _held: held,
+            last_used: Instant::now(),
+            _keep_alive: held,
         })
     }
 }
 
-impl Link {
-    /// Not to be used again.
-    pub fn spoil(&self) {
-        self.spoilt.store(true, Ordering::Relaxed);
+impl PgConnection {
+    /// Excludes the connection from reuse.
+    pub fn poison(&self) {
+        self.poisoned.store(true, Ordering::Relaxed);
     }
 
-    /// What the server made of a query when it read it before.
-    pub fn remembered(&self, sql: &str) -> Option<Statement> {
+    /// Returns the cached prepared statement of a query.
+    pub fn cached_statement(&self, sql: &str) -> Option<Statement> {
         self.statements().iter().find(|(known, _)| known == sql).map(|(_, statement)| statement.clone())
     }
 
-    pub fn remember(&self, sql: &str, statement: &Statement) {
-        if sql.len() > LONGEST_KEPT {
+    pub fn cache_statement(&self, sql: &str, statement: &Statement) {
+        if sql.len() > MAX_CACHED_SQL_BYTES {
             return;
         }
         let mut statements = self.statements();
-        if statements.len() == KEPT_STATEMENTS {
+        if statements.len() == MAX_CACHED_STATEMENTS {
             statements.pop_front();
         }
         statements.push_back((sql.to_string(), statement.clone()));
     }
 
-    pub fn forget(&self, sql: &str) {
+    pub fn evict_statement(&self, sql: &str) {
         self.statements().retain(|(known, _)| known != sql);
     }
 
@@ -185,77 +196,78 @@ impl Link {
         self.statements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A statement is given a name, which has to be taken from it again.
-    pub fn will_name(&self) {
-        self.named.store(true, Ordering::Relaxed);
+    /// Marks that a named statement has to be deallocated.
+    pub fn mark_named_statement(&self) {
+        self.has_named_statement.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it has served before.
-    pub fn is_kept(&self) -> bool {
-        self.kept
+    pub fn is_reused(&self) -> bool {
+        self.reused
     }
 }
 
-impl Lent<'_> {
-    /// Ends the transaction and keeps the connection for the next query. Nobody has to wait for that: the server does one thing
-    /// after the other.
-    pub fn give_back(mut self) {
-        let Some(mut link) = self.link.take() else { return };
-        let sent = link.client.batch_execute(END).now_or_never();
-        if std::mem::take(link.named.get_mut()) {
-            // Only after the end: a transaction that failed forgets nothing.
-            drop(link.client.batch_execute(&format!("DEALLOCATE {NAMED}")).now_or_never());
+impl PooledConnection<'_> {
+    /// Ends the transaction and returns the connection to the pool. Does not wait for the server,
+    /// which processes commands in order.
+    pub fn release(mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        let sent = connection.client.batch_execute(RELEASE_SQL).now_or_never();
+        if std::mem::take(connection.has_named_statement.get_mut()) {
+            // Must follow the rollback: a failed transaction does not deallocate.
+            drop(connection.client.batch_execute(&format!("DEALLOCATE {STATEMENT_NAME}")).now_or_never());
         }
-        if link.spoilt.load(Ordering::Relaxed) || link.client.is_closed() || matches!(sent, Some(Err(_))) {
+        if connection.poisoned.load(Ordering::Relaxed) || connection.client.is_closed() || matches!(sent, Some(Err(_)))
+        {
             return;
         }
-        link.kept = true;
-        link.used = Instant::now();
-        self.pool.idle().push(link);
+        connection.reused = true;
+        connection.last_used = Instant::now();
+        self.pool.idle().push(connection);
     }
 
-    /// Closes a connection that is dead anyhow.
+    /// Closes a dead connection.
     pub fn close(mut self) {
-        self.link = None;
+        self.connection = None;
     }
 
-    /// Ends on the server whatever runs on the connection, which is closed then: nobody knows when the server will get to it, and
-    /// it must not end the next query.
-    pub async fn stop(mut self) {
-        if let Some(link) = self.link.take() {
+    /// Cancels the query on the server and closes the connection. It is not reused, because the
+    /// cancel request may arrive late and hit the next query.
+    pub async fn cancel_and_close(mut self) {
+        if let Some(link) = self.connection.take() {
             self.pool.cancel(&link).await;
         }
     }
 }
 
-impl Pool {
-    /// Asks the server to end what runs on a connection; nobody says whether it does.
-    pub async fn cancel(&self, link: &Link) {
-        let asked = timeout(PATIENCE, link.client.cancel_token().cancel_query(self.server.tls.clone())).await;
+impl PgPool {
+    /// Sends a cancel request for a connection. The server does not confirm it.
+    pub async fn cancel(&self, connection: &PgConnection) {
+        let asked =
+            timeout(RESPONSE_TIMEOUT, connection.client.cancel_token().cancel_query(self.server.tls.clone())).await;
         drop(asked);
     }
 }
 
-impl Deref for Lent<'_> {
-    type Target = Option<Link>;
+impl Deref for PooledConnection<'_> {
+    type Target = Option<PgConnection>;
 
-    fn deref(&self) -> &Option<Link> {
-        &self.link
+    fn deref(&self) -> &Option<PgConnection> {
+        &self.connection
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for PooledConnection<'_> {
     fn drop(&mut self) {
-        let Some(link) = self.link.take() else { return };
+        let Some(link) = self.connection.take() else { return };
         let (token, tls) = (link.client.cancel_token(), self.pool.server.tls.clone());
-        // Without a runtime, the connection is gone, which the server notices.
+        // Without a runtime, the connection is closed, which the server detects.
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { timeout(PATIENCE, token.cancel_query(tls)).await });
+            runtime.spawn(async move { timeout(RESPONSE_TIMEOUT, token.cancel_query(tls)).await });
         }
     }
 }
 
-/// A time as the server counts it: never none, which would be without end.
-pub(super) fn milliseconds(time: Duration) -> i32 {
+/// Converts to milliseconds, and at least 1, because 0 disables a timeout.
+pub(super) fn to_millis(time: Duration) -> i32 {
     i32::try_from(time.as_millis()).unwrap_or(i32::MAX).max(1)
 }

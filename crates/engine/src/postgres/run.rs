@@ -1,7 +1,8 @@
-//! How a query runs: in a transaction of its own that may only read, for so long as it may, and rolled back in the end.
+//! Runs queries, each in its own read-only transaction, which is rolled back at the end.
 //!
-//! The text is prepared before it is run, so that the server itself makes sure that it is one statement. One that gives no columns
-//! is not run at all: all that is not a query is of that kind, `COMMIT`, `SET` and `COPY` too.
+//! The SQL is prepared before it is run, so that the server ensures that it is a single statement.
+//! A statement without result columns is not run at all; that includes everything that is not a
+//! query, such as `COMMIT`, `SET` and `COPY`.
 
 use std::borrow::Cow;
 use std::pin::{Pin, pin};
@@ -11,139 +12,144 @@ use futures_util::{Stream, StreamExt};
 use querymend_sql::{Cell, EngineError, Rows};
 use tokio_postgres::{Column, SimpleQueryMessage, Statement};
 
-use super::binary::{self, Reader};
-use super::pool::{Link, NAMED, Pool, milliseconds};
-use super::refusal::{self, Failure};
+use super::binary::{self, BinaryDecoder};
+use super::errors::{self, PgError};
+use super::pool::{PgConnection, PgPool, STATEMENT_NAME, to_millis};
 use super::text;
-use crate::taking::Taking;
-use crate::{Cancel, Error, Limits};
+use crate::row_collector::RowCollector;
+use crate::{CancelFlag, Error, Limits};
 
-/// How often the flag is looked at that cancels a query.
-const LOOK: Duration = Duration::from_millis(10);
-/// So much longer than a query may run is waited for the server, which ends it by itself and leaves the connection as it was.
-const GRACE: Duration = Duration::from_millis(100);
-/// So long is waited for the end of a query that has given enough.
-const ENDING: Duration = Duration::from_secs(1);
+/// Interval at which the cancel flag is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Additional time to wait for the server after the time limit.
+///
+/// The server ends a query at its statement timeout, which keeps the connection usable.
+const GRACE_PERIOD: Duration = Duration::from_millis(100);
+/// Timeout for cancelling the rest of a truncated result.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Something that is done on a connection.
-pub(super) trait Step: Sync {
-    /// What comes of it.
-    type Outcome: Send;
+/// Operation on a connection.
+pub(super) trait PgOperation: Sync {
+    /// Result of the operation.
+    type Output: Send;
 
-    /// Does it. It begins a transaction, which whoever asked for it ends.
-    fn take(&self, link: &Link) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
+    /// Performs the operation. It begins a transaction, which the caller ends.
+    fn perform(&self, connection: &PgConnection) -> impl Future<Output = Result<Self::Output, PgError>> + Send;
 }
 
-/// Runs a query.
-struct Execution<'a> {
+struct PgExecution<'a> {
     name: &'a str,
-    pool: &'a Pool,
+    pool: &'a PgPool,
     sql: &'a str,
     limits: &'a Limits,
 }
 
-/// Has the server read a query.
-struct Reading<'a>(Execution<'a>);
+/// Prepares a query without running it.
+struct PgProbe<'a>(PgExecution<'a>);
 
-pub(super) async fn execute(pool: &Pool, sql: &str, limits: &Limits, cancel: &Cancel) -> Result<Rows, Error> {
-    on_a_connection(pool, limits, cancel, Execution { name: pool.name(), pool, sql, limits }).await
+pub(super) async fn execute(pool: &PgPool, sql: &str, limits: &Limits, cancel: &CancelFlag) -> Result<Rows, Error> {
+    with_connection(pool, limits, cancel, PgExecution { name: pool.name(), pool, sql, limits }).await
 }
 
-pub(super) async fn probe(pool: &Pool, sql: &str) -> Result<(), Error> {
+pub(super) async fn probe(pool: &PgPool, sql: &str) -> Result<(), Error> {
     let limits = &Limits::default();
-    on_a_connection(pool, limits, &Cancel::new(), Reading(Execution { name: pool.name(), pool, sql, limits })).await
+    with_connection(pool, limits, &CancelFlag::new(), PgProbe(PgExecution { name: pool.name(), pool, sql, limits }))
+        .await
 }
 
-impl Step for Execution<'_> {
-    type Outcome = Rows;
+impl PgOperation for PgExecution<'_> {
+    type Output = Rows;
 
-    async fn take(&self, link: &Link) -> Result<Rows, Failure> {
-        if let Some(statement) = link.remembered(self.sql) {
-            match self.run(link, &statement, Some(&self.opening(link))).await {
-                Err(Failure::Said(error)) if is_outdated(&error) => {
-                    // The tables are not what they were: the server reads the query anew.
-                    link.forget(self.sql);
-                    let ended = link.client.batch_execute("ROLLBACK").await;
-                    ended.map_err(|error| refusal::of_query(self.name, "", &error))?;
+    async fn perform(&self, connection: &PgConnection) -> Result<Rows, PgError> {
+        if let Some(statement) = connection.cached_statement(self.sql) {
+            match self.run_statement(connection, &statement, Some(&self.begin_sql(connection))).await {
+                Err(PgError::Server(error)) if is_stale_statement(&error) => {
+                    // The tables have changed, so the query must be prepared again.
+                    connection.evict_statement(self.sql);
+                    let ended = connection.client.batch_execute("ROLLBACK").await;
+                    ended.map_err(|error| errors::query_error(self.name, "", &error))?;
                 }
                 outcome => return outcome,
             }
         }
-        let statement = self.begin(link).await?;
-        self.run(link, &statement, None).await
+        let statement = self.begin_and_prepare(connection).await?;
+        self.run_statement(connection, &statement, None).await
     }
 }
 
-impl Step for Reading<'_> {
-    type Outcome = ();
+impl PgOperation for PgProbe<'_> {
+    type Output = ();
 
-    async fn take(&self, link: &Link) -> Result<(), Failure> {
-        // Also if it is remembered: its tables may have changed.
-        link.forget(self.0.sql);
-        self.0.begin(link).await.map(drop)
+    async fn perform(&self, connection: &PgConnection) -> Result<(), PgError> {
+        // A cached statement does not count: its tables may have changed.
+        connection.evict_statement(self.0.sql);
+        self.0.begin_and_prepare(connection).await.map(drop)
     }
 }
 
-/// Does something on a connection, for as long as it may take. If a connection that was kept turns out to be dead, it is done
-/// again on a new one: nothing that is done here leaves a trace.
-pub(super) async fn on_a_connection<S: Step>(
-    pool: &Pool,
+/// Performs an operation on a connection within the time limit. If a reused connection turns out to
+/// be dead, retries on a new one, which is safe because operations have no effects.
+pub(super) async fn with_connection<S: PgOperation>(
+    pool: &PgPool,
     limits: &Limits,
-    cancel: &Cancel,
-    step: S,
-) -> Result<S::Outcome, Error> {
+    cancel: &CancelFlag,
+    operation: S,
+) -> Result<S::Output, Error> {
     let begun = Instant::now();
-    let mut stopped = pin!(stopped(limits, cancel));
+    let mut stop = pin!(wait_for_stop(limits, cancel));
     if cancel.is_cancelled() {
         return Err(Error::Cancelled);
     }
     loop {
-        let lent = tokio::select! {
+        let pooled = tokio::select! {
             biased;
-            lent = pool.lend(limits.time) => lent?,
-            reason = &mut stopped => {
-                return Err(if reason == Error::Cancelled { reason } else { refusal::busy(pool.name()) });
+            lent = pool.acquire(limits.time) => lent?,
+            reason = &mut stop => {
+                return Err(if reason == Error::Cancelled { reason } else { errors::pool_exhausted(pool.name()) });
             }
         };
-        let Some(link) = lent.as_ref() else { return Err(Error::Internal("a connection was lent twice".into())) };
+        let Some(connection) = pooled.as_ref() else {
+            return Err(Error::Internal("a connection was handed out twice".into()));
+        };
         let outcome = tokio::select! {
             biased;
-            outcome = step.take(link) => Ok(outcome),
-            reason = &mut stopped => Err(reason),
+            outcome = operation.perform(connection) => Ok(outcome),
+            reason = &mut stop => Err(reason),
         };
         match outcome {
             Ok(Ok(value)) => {
-                lent.give_back();
+                pooled.release();
                 return Ok(value);
             }
-            Ok(Err(Failure::Said(error))) => {
-                lent.give_back();
-                // The server only knows that it was told to stop; the flag and the clock know why.
+            Ok(Err(PgError::Server(error))) => {
+                pooled.release();
+                // The server reports only a cancellation; the flag and the elapsed time determine
+                // the reason.
                 let late = error == Error::Cancelled && !cancel.is_cancelled() && begun.elapsed() >= limits.time;
                 return Err(if late { Error::TimedOut { after: limits.time } } else { error });
             }
-            Ok(Err(Failure::Gone(error))) => {
-                let again = link.is_kept();
-                lent.close();
-                pool.forget();
+            Ok(Err(PgError::ConnectionLost(error))) => {
+                let again = connection.is_reused();
+                pooled.close();
+                pool.clear_idle();
                 if !again {
                     return Err(error);
                 }
             }
             Err(reason) => {
-                lent.stop().await;
+                pooled.cancel_and_close().await;
                 return Err(reason);
             }
         }
     }
 }
 
-/// Waits until the time is over or somebody cancels.
-async fn stopped(limits: &Limits, cancel: &Cancel) -> Error {
+/// Waits for the time limit or cancellation.
+async fn wait_for_stop(limits: &Limits, cancel: &CancelFlag) -> Error {
     let begun = Instant::now();
     loop {
-        let left = limits.time.saturating_add(GRACE).saturating_sub(begun.elapsed());
-        tokio::time::sleep(LOOK.min(left)).await;
+        let left = limits.time.saturating_add(GRACE_PERIOD).saturating_sub(begun.elapsed());
+        tokio::time::sleep(POLL_INTERVAL.min(left)).await;
         if cancel.is_cancelled() {
             return Error::Cancelled;
         }
@@ -153,140 +159,155 @@ async fn stopped(limits: &Limits, cancel: &Cancel) -> Error {
     }
 }
 
-impl Execution<'_> {
-    /// Begins the transaction, and has the server read the query; all of it is said in one breath.
-    async fn begin(&self, link: &Link) -> Result<Statement, Failure> {
+impl PgExecution<'_> {
+    /// Begins the transaction and prepares the query, in one round trip.
+    async fn begin_and_prepare(&self, connection: &PgConnection) -> Result<Statement, PgError> {
         let Self { name, sql, .. } = *self;
-        // The protocol ends texts with it.
+        // The protocol terminates strings with NUL.
         if let Some(position) = sql.find('\0') {
-            return Err(refused("22021", "the query holds a NUL character", Some(position)).into());
+            return Err(rejection("22021", "the query contains a NUL character", Some(position)).into());
         }
-        let opening = self.opening(link);
-        let (begun, statement) = tokio::join!(link.client.batch_execute(&opening), link.client.prepare(sql));
-        begun.map_err(|error| refusal::of_query(name, "", &error))?;
-        let statement = statement.map_err(|error| refusal::of_query(name, sql, &error))?;
+        let opening = self.begin_sql(connection);
+        let (begun, statement) =
+            tokio::join!(connection.client.batch_execute(&opening), connection.client.prepare(sql));
+        begun.map_err(|error| errors::query_error(name, "", &error))?;
+        let statement = statement.map_err(|error| errors::query_error(name, sql, &error))?;
         if !statement.params().is_empty() {
-            return Err(refused("42P02", "there is no parameter $1", None).into());
+            return Err(rejection("42P02", "there is no parameter $1", None).into());
         }
         if statement.columns().is_empty() {
-            return Err(refused("25006", "only queries are run, and this statement gives no columns", None).into());
+            return Err(rejection("25006", "only queries are run, and this statement gives no columns", None).into());
         }
-        link.remember(sql, &statement);
+        connection.cache_statement(sql, &statement);
         Ok(statement)
     }
 
-    /// How the transaction begins.
-    fn opening(&self, link: &Link) -> Cow<'static, str> {
-        if self.limits.time == link.time {
+    /// Returns the statement that begins the transaction.
+    fn begin_sql(&self, connection: &PgConnection) -> Cow<'static, str> {
+        if self.limits.time == connection.statement_timeout {
             return "BEGIN READ ONLY".into();
         }
-        format!("BEGIN READ ONLY; SET LOCAL statement_timeout = {}", milliseconds(self.limits.time)).into()
+        format!("BEGIN READ ONLY; SET LOCAL statement_timeout = {}", to_millis(self.limits.time)).into()
     }
 
-    /// Runs what was prepared, after the opening if there is one to be said first.
-    async fn run(&self, link: &Link, statement: &Statement, opening: Option<&str>) -> Result<Rows, Failure> {
+    /// Runs a prepared statement, preceded by `opening` if there is one.
+    async fn run_statement(
+        &self,
+        connection: &PgConnection,
+        statement: &Statement,
+        opening: Option<&str>,
+    ) -> Result<Rows, PgError> {
         let columns = statement.columns().iter().map(|column| column.name().to_string()).collect();
-        let readers: Option<Vec<Reader>> = statement.columns().iter().map(|c| binary::reader(c.type_())).collect();
+        let readers: Option<Vec<BinaryDecoder>> =
+            statement.columns().iter().map(|c| binary::binary_decoder(c.type_())).collect();
         let open = async {
             match opening {
-                Some(opening) => link.client.batch_execute(opening).await,
+                Some(opening) => connection.client.batch_execute(opening).await,
                 None => Ok(()),
             }
         };
-        let taking = Taking::new(columns, self.limits);
+        let collector = RowCollector::new(columns, self.limits);
         match readers {
-            Some(readers) => self.in_binary(link, statement, &readers, taking, open).await,
-            None => self.in_text(link, statement.columns(), taking, open).await,
+            Some(readers) => self.fetch_binary(connection, statement, &readers, collector, open).await,
+            None => self.fetch_text(connection, statement.columns(), collector, open).await,
         }
     }
 
-    async fn in_binary(
+    async fn fetch_binary(
         &self,
-        link: &Link,
+        connection: &PgConnection,
         statement: &Statement,
-        readers: &[Reader],
-        mut taking: Taking,
+        decoders: &[BinaryDecoder],
+        mut collector: RowCollector,
         open: impl Future<Output = Result<(), tokio_postgres::Error>>,
-    ) -> Result<Rows, Failure> {
-        let meaning = |error| refusal::of_query(self.name, self.sql, &error);
+    ) -> Result<Rows, PgError> {
+        let to_error = |error| errors::query_error(self.name, self.sql, &error);
         let nothing: [&(dyn tokio_postgres::types::ToSql + Sync); 0] = [];
-        let (opened, stream) = tokio::join!(open, link.client.query_raw(statement, nothing));
-        opened.map_err(meaning)?;
-        let mut stream = pin!(stream.map_err(meaning)?);
+        let (opened, stream) = tokio::join!(open, connection.client.query_raw(statement, nothing));
+        opened.map_err(to_error)?;
+        let mut stream = pin!(stream.map_err(to_error)?);
         while let Some(row) = stream.next().await {
-            let row = row.map_err(meaning)?;
-            let mut cells = Vec::with_capacity(readers.len());
-            for (i, reader) in readers.iter().enumerate() {
-                let value: Option<binary::Raw<'_>> = row.try_get(i).map_err(meaning)?;
+            let row = row.map_err(to_error)?;
+            let mut cells = Vec::with_capacity(decoders.len());
+            for (i, reader) in decoders.iter().enumerate() {
+                let value: Option<binary::RawBytes<'_>> = row.try_get(i).map_err(to_error)?;
                 let bytes = value.map(|raw| raw.0);
-                if !taking.has_room(bytes.map_or(0, |bytes| bytes.len() * reader.growth)) {
+                if !collector.reserve(bytes.map_or(0, |bytes| bytes.len() * reader.growth)) {
                     break;
                 }
-                let read = bytes.map_or(Some(Cell::Null), reader.read);
-                let cell = read.ok_or_else(|| unreadable(&statement.columns()[i]))?;
-                // A few bytes may be a number of a hundred thousand digits.
+                let read = bytes.map_or(Some(Cell::Null), reader.decode);
+                let cell = read.ok_or_else(|| decode_error(&statement.columns()[i]))?;
+                // A `numeric` of a few bytes may have a hundred thousand digits.
                 if let Cell::Decimal(digits) = &cell
-                    && !taking.has_room(digits.len())
+                    && !collector.reserve(digits.len())
                 {
                     break;
                 }
                 cells.push(cell);
             }
-            if !taking.take(cells) {
-                end(self.pool, link, stream).await;
+            if !collector.push_reserved(cells) {
+                cancel_remaining(self.pool, connection, stream).await;
                 break;
             }
         }
-        Ok(taking.done())
+        Ok(collector.into_rows())
     }
 
-    /// For kinds of values of which only the server knows how they are written: the query is prepared under a name and run with the
-    /// protocol that gives texts.
-    async fn in_text(
+    /// Fetches rows in text format, for types without a binary decoder.
+    ///
+    /// The query is prepared under a name and executed with the simple query protocol.
+    async fn fetch_text(
         &self,
-        link: &Link,
+        connection: &PgConnection,
         columns: &[Column],
-        mut taking: Taking,
+        mut collector: RowCollector,
         open: impl Future<Output = Result<(), tokio_postgres::Error>>,
-    ) -> Result<Rows, Failure> {
-        // What it points at is not the query as it was written.
-        let meaning = |error| refusal::of_query(self.name, "", &error);
-        let prepare = format!("PREPARE {NAMED} AS {}", self.sql);
-        let run = format!("EXECUTE {NAMED}");
-        link.will_name();
-        let (opened, prepared, stream) =
-            tokio::join!(open, link.client.execute_typed(&prepare, &[]), link.client.simple_query_raw(&run));
-        opened.map_err(meaning)?;
-        prepared.map_err(meaning)?;
-        let mut stream = pin!(stream.map_err(meaning)?);
+    ) -> Result<Rows, PgError> {
+        // Error positions refer to the `PREPARE` statement and not to the query.
+        let to_error = |error| errors::query_error(self.name, "", &error);
+        let prepare = format!("PREPARE {STATEMENT_NAME} AS {}", self.sql);
+        let run = format!("EXECUTE {STATEMENT_NAME}");
+        connection.mark_named_statement();
+        let (opened, prepared, stream) = tokio::join!(
+            open,
+            connection.client.execute_typed(&prepare, &[]),
+            connection.client.simple_query_raw(&run)
+        );
+        opened.map_err(to_error)?;
+        prepared.map_err(to_error)?;
+        let mut stream = pin!(stream.map_err(to_error)?);
         while let Some(message) = stream.next().await {
             let row = match message {
                 Ok(SimpleQueryMessage::Row(row)) => row,
                 Ok(_) => continue,
-                Err(error) => return Err(meaning(error)),
+                Err(error) => return Err(to_error(error)),
             };
             let mut cells = Vec::with_capacity(columns.len());
             for (i, column) in columns.iter().enumerate() {
-                let value = row.try_get(i).map_err(meaning)?;
-                if !taking.has_room(value.map_or(0, str::len)) {
+                let value = row.try_get(i).map_err(to_error)?;
+                if !collector.reserve(value.map_or(0, str::len)) {
                     break;
                 }
-                cells.push(value.map_or(Cell::Null, |value| text::cell(value, column.type_())));
+                cells.push(value.map_or(Cell::Null, |value| text::to_cell(value, column.type_())));
             }
-            if !taking.take(cells) {
-                end(self.pool, link, stream).await;
+            if !collector.push_reserved(cells) {
+                cancel_remaining(self.pool, connection, stream).await;
                 break;
             }
         }
-        Ok(taking.done())
+        Ok(collector.into_rows())
     }
 }
 
-/// Ends a query that has given enough. The connection can be used again only if the server says that it has heard: otherwise, it may
-/// yet end the query that comes next.
-async fn end<T>(pool: &Pool, link: &Link, mut stream: Pin<&mut impl Stream<Item = Result<T, tokio_postgres::Error>>>) {
+/// Cancels the rest of a truncated result. The connection is reused only if the server confirms the
+/// cancellation: otherwise the request may still hit the next query.
+async fn cancel_remaining<T>(
+    pool: &PgPool,
+    connection: &PgConnection,
+    mut stream: Pin<&mut impl Stream<Item = Result<T, tokio_postgres::Error>>>,
+) {
     let ending = async {
-        pool.cancel(link).await;
+        pool.cancel(connection).await;
         loop {
             match stream.next().await {
                 Some(Ok(_)) => {}
@@ -295,21 +316,21 @@ async fn end<T>(pool: &Pool, link: &Link, mut stream: Pin<&mut impl Stream<Item 
             }
         }
     };
-    if tokio::time::timeout(ENDING, ending).await != Ok(true) {
-        link.spoil();
+    if tokio::time::timeout(CANCEL_TIMEOUT, ending).await != Ok(true) {
+        connection.poison();
     }
 }
 
-/// Whether a query failed because something has changed since the server read it.
-fn is_outdated(error: &Error) -> bool {
-    matches!(error, Error::Rejected(said) if said.code.starts_with("42") || said.code == "0A000" || said.code == "26000")
+/// Returns whether a query failed because its tables changed since it was prepared.
+fn is_stale_statement(error: &Error) -> bool {
+    matches!(error, Error::Rejected(engine_error) if engine_error.code.starts_with("42") || engine_error.code == "0A000" || engine_error.code == "26000")
 }
 
-fn unreadable(column: &Column) -> Error {
-    Error::Internal(format!("a value of the column `{}` is not of the form of {}", column.name(), column.type_()))
+fn decode_error(column: &Column) -> Error {
+    Error::Internal(format!("a value of the column `{}` is not a valid {}", column.name(), column.type_()))
 }
 
-/// A refusal that this engine speaks in PostgreSQL's place.
-fn refused(code: &str, message: &str, position: Option<usize>) -> Error {
+/// Creates a rejection by this engine, in the form of a PostgreSQL error.
+fn rejection(code: &str, message: &str, position: Option<usize>) -> Error {
     Error::Rejected(EngineError { code: code.into(), message: message.into(), hint: None, position })
 }

@@ -1,10 +1,10 @@
-//! Values as PostgreSQL itself writes them.
+//! Decodes PostgreSQL's text format.
 
 use querymend_sql::Cell;
 use tokio_postgres::types::{Kind, Type};
 
-/// The cell that a text of a type is.
-pub(super) fn cell(text: &str, kind: &Type) -> Cell {
+/// Converts text of a type to a cell.
+pub(super) fn to_cell(text: &str, kind: &Type) -> Cell {
     let as_it_is = || Cell::Text(text.to_string());
     match *kind {
         Type::BOOL => Cell::Boolean(text == "t"),
@@ -12,28 +12,28 @@ pub(super) fn cell(text: &str, kind: &Type) -> Cell {
         Type::FLOAT4 | Type::FLOAT8 => text.parse().map_or_else(|_| as_it_is(), Cell::Number),
         Type::NUMERIC => Cell::Decimal(text.to_string()),
         Type::BYTEA => Cell::Binary(text.strip_prefix("\\x").unwrap_or(text).to_string()),
-        Type::JSON | Type::JSONB => Cell::Text(compact(text)),
-        Type::TIMESTAMPTZ | Type::TIMETZ => Cell::Text(zoned(text)),
-        // These are lists that are not written as lists are.
+        Type::JSON | Type::JSONB => Cell::Text(compact_json(text)),
+        Type::TIMESTAMPTZ | Type::TIMETZ => Cell::Text(complete_zone_offset(text)),
+        // These are arrays, but not in array syntax.
         Type::INT2_VECTOR | Type::OID_VECTOR => as_it_is(),
         _ => match kind.kind() {
-            Kind::Array(of) => array(text, of).map_or_else(as_it_is, Cell::Text),
-            Kind::Domain(of) => cell(text, of),
+            Kind::Array(of) => array_to_json(text, of).map_or_else(as_it_is, Cell::Text),
+            Kind::Domain(of) => to_cell(text, of),
             _ => as_it_is(),
         },
     }
 }
 
-/// A zone is written with its minutes: `+00` says less than it should.
-fn zoned(text: &str) -> String {
+/// Adds the minutes to a time zone offset such as `+00`.
+fn complete_zone_offset(text: &str) -> String {
     let (moment, before_christ) = text.strip_suffix(" BC").map_or((text, ""), |moment| (moment, " BC"));
     let bytes = moment.as_bytes();
     let short = bytes.len() > 3 && matches!(bytes[bytes.len() - 3], b'+' | b'-') && bytes.contains(&b':');
     format!("{moment}{}{before_christ}", if short { ":00" } else { "" })
 }
 
-/// JSON without the blanks between its parts. Its numbers stay as they are, digit by digit.
-pub(super) fn compact(json: &str) -> String {
+/// Removes whitespace between JSON tokens. Numbers keep all their digits.
+pub(super) fn compact_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     let (mut quoted, mut escaped) = (false, false);
     for c in json.chars() {
@@ -46,11 +46,12 @@ pub(super) fn compact(json: &str) -> String {
     text
 }
 
-/// A list as JSON, from the way in which PostgreSQL writes it: `{1,NULL,"a b"}`, lists of lists, and before all, where it does not
-/// begin with one, `[0:2]=`. Nothing, if it is not written like this.
-fn array(text: &str, of: &Type) -> Option<String> {
+/// Converts an array such as `{1,NULL,"a b"}` to JSON.
+///
+/// Supports nested arrays and bounds such as `[0:2]=`. Returns `None` if the syntax is invalid.
+fn array_to_json(text: &str, of: &Type) -> Option<String> {
     let list = if text.starts_with('[') { text.split_once('=')?.1 } else { text };
-    // All kinds of values are parted by commas but boxes, which hold some.
+    // The delimiter is a comma for all types except boxes, which contain commas.
     let comma = if *of == Type::BOX { ';' } else { ',' };
     let mut json = String::with_capacity(list.len() + 2);
     let mut rest = list.chars().peekable();
@@ -68,7 +69,7 @@ fn array(text: &str, of: &Type) -> Option<String> {
                         c => value.push(c),
                     }
                 }
-                push(&mut json, &cell(&value, of));
+                push_json(&mut json, &to_cell(&value, of));
             }
             c => {
                 let mut value = String::from(c);
@@ -82,7 +83,7 @@ fn array(text: &str, of: &Type) -> Option<String> {
                 if value == "NULL" {
                     json.push_str("null");
                 } else {
-                    push(&mut json, &cell(&value, of));
+                    push_json(&mut json, &to_cell(&value, of));
                 }
             }
         }
@@ -90,8 +91,9 @@ fn array(text: &str, of: &Type) -> Option<String> {
     Some(json)
 }
 
-/// Writes a value as JSON. Numbers that JSON cannot write are texts, and JSON is what it is.
-fn push(json: &mut String, cell: &Cell) {
+/// Appends a value as JSON. Numbers that JSON cannot represent become strings, and JSON values are
+/// kept verbatim.
+fn push_json(json: &mut String, cell: &Cell) {
     match cell {
         Cell::Null => json.push_str("null"),
         Cell::Boolean(truth) => json.push_str(if *truth { "true" } else { "false" }),
@@ -111,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f03_lists_become_json() {
+    fn converts_arrays_to_json() {
         for (text, of, json) in [
             ("{}", Type::INT4, "[]"),
             ("{1,2,NULL}", Type::INT4, "[1,2,null]"),
@@ -124,18 +126,18 @@ mod tests {
             (r#"{"2024-02-29 11:14:15+00"}"#, Type::TIMESTAMPTZ, r#"["2024-02-29 11:14:15+00:00"]"#),
             ("{1.5,Infinity}", Type::FLOAT8, r#"[1.5,"Infinity"]"#),
         ] {
-            assert_eq!(array(text, &of).as_deref(), Some(json), "{text}");
+            assert_eq!(array_to_json(text, &of).as_deref(), Some(json), "{text}");
         }
-        assert_eq!(array("{\"open", &Type::TEXT), None);
+        assert_eq!(array_to_json("{\"open", &Type::TEXT), None);
     }
 
     #[test]
-    fn f03_json_loses_only_blanks() {
-        assert_eq!(compact(r#"{ "a b": [1.50,  "x \" y\\" , 2e3] }"#), r#"{"a b":[1.50,"x \" y\\",2e3]}"#);
+    fn compacts_json_whitespace_only() {
+        assert_eq!(compact_json(r#"{ "a b": [1.50,  "x \" y\\" , 2e3] }"#), r#"{"a b":[1.50,"x \" y\\",2e3]}"#);
     }
 
     #[test]
-    fn f03_zones_have_minutes() {
+    fn adds_minutes_to_zone_offsets() {
         for (text, zoned_text) in [
             ("2024-02-29 11:14:15+00", "2024-02-29 11:14:15+00:00"),
             ("2024-02-29 11:14:15.5+05:30", "2024-02-29 11:14:15.5+05:30"),
@@ -143,7 +145,7 @@ mod tests {
             ("13:14:15-02", "13:14:15-02:00"),
             ("infinity", "infinity"),
         ] {
-            assert_eq!(zoned(text), zoned_text);
+            assert_eq!(complete_zone_offset(text), zoned_text);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The file on disk: what it is, whether it can be read, and how to open it without leaving anything beside it.
+//! Database file on disk: its state, and how to open it without creating files next to it.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -9,35 +9,37 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::lock::House;
-use super::{lock, refusal};
+use super::read_only::ActivePolicy;
+use super::{errors, read_only};
 use crate::{DataVersion, Error};
 
-const SMALLEST_PAGE: u64 = 512;
+const MIN_PAGE_BYTES: u64 = 512;
 
-/// A database file that was found.
 pub(super) struct DatabaseFile {
-    /// As the user wrote it, for messages.
-    shown: String,
-    /// Absolute, so that neither a change of folder nor a name like `file:…` can change what it means.
+    /// Path as given by the user, for messages.
+    display_path: String,
+    /// Absolute path.
+    ///
+    /// Neither a change of directory nor a name like `file:…` can change its meaning.
     path: PathBuf,
 }
 
-/// How the file looked at one moment.
+/// State of the file at one point in time.
 ///
-/// A connection to a database in WAL mode makes SQLite create `-wal` and `-shm` files, even if it only reads. Where
-/// they are not there, nobody has the database open: it is then read as if it could not change, which takes no locks
-/// and creates nothing, and `at_rest` is how to tell afterwards whether that was true.
+/// A connection to a database in WAL mode makes SQLite create `-wal` and `-shm` files, even if it
+/// only reads. If they do not exist, no other process has the database open: it is then read as
+/// immutable, which takes no locks and creates nothing, and `unlocked_version` reveals afterwards
+/// whether it changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct FileState {
     identity: (u64, u64),
-    at_rest: Option<(u64, Option<SystemTime>)>,
+    unlocked_version: Option<(u64, Option<SystemTime>)>,
 }
 
-impl State {
-    /// Whether the file is read without locks.
+impl FileState {
+    /// Returns whether the file is read without locks.
     pub(super) fn is_unlocked(&self) -> bool {
-        self.at_rest.is_some()
+        self.unlocked_version.is_some()
     }
 }
 
@@ -45,96 +47,104 @@ impl DatabaseFile {
     pub(super) fn find(path: &Path) -> Result<Self, Error> {
         let shown = path.display().to_string();
         match fs::canonicalize(path) {
-            Ok(path) => Ok(Self { shown, path }),
-            Err(error) => Err(not_readable(&shown, &error)),
+            Ok(path) => Ok(Self { display_path: shown, path }),
+            Err(error) => Err(read_error(&shown, &error)),
         }
     }
 
-    /// No file: a name for messages about what is only in memory.
+    /// Creates a placeholder for an in-memory database, with a name for messages.
     pub(super) fn in_memory(shown: &str) -> Self {
-        Self { shown: shown.to_string(), path: PathBuf::new() }
+        Self { display_path: shown.to_string(), path: PathBuf::new() }
     }
 
-    pub(super) fn shown(&self) -> &str {
-        &self.shown
+    pub(super) fn display_path(&self) -> &str {
+        &self.display_path
     }
 
-    /// Looks at the file without opening it a second time.
-    pub(super) fn state(&self) -> Result<State, Error> {
-        let trouble = |error: io::Error| not_readable(&self.shown, &error);
-        let metadata = fs::metadata(&self.path).map_err(trouble)?;
+    /// Reads the state of the file without opening it again.
+    pub(super) fn state(&self) -> Result<FileState, Error> {
+        let to_error = |error: io::Error| read_error(&self.display_path, &error);
+        let metadata = fs::metadata(&self.path).map_err(to_error)?;
         if metadata.is_dir() {
             return Err(Error::unavailable(
-                format!("`{}` is a folder, not a database file", self.shown),
-                itself(&self.path).unwrap_or_else(|| "name the database file itself".into()),
+                format!("`{}` is a folder, not a database file", self.display_path),
+                suggest_database_file(&self.path).unwrap_or_else(|| "name the database file itself".into()),
             ));
         }
-        // Opening a pipe would wait for somebody to write into it, and reading a device may do anything.
+        // Opening a pipe would block until it has a writer, and reading a device may have any
+        // effect.
         if !metadata.is_file() {
             return Err(Error::unavailable(
-                format!("`{}` is not a regular file", self.shown),
+                format!("`{}` is not a regular file", self.display_path),
                 "a SQLite database is a file on disk; pipes and devices cannot be read as one",
             ));
         }
-        // SQLite takes a file that is too short for its smallest page for an empty database.
-        if (1..SMALLEST_PAGE).contains(&metadata.len()) {
-            return Err(refusal::not_a_database(&self.shown, None));
+        // SQLite treats a file shorter than its smallest page as an empty database.
+        if (1..MIN_PAGE_BYTES).contains(&metadata.len()) {
+            return Err(errors::not_a_database(&self.display_path, None));
         }
         let identity = identity(&metadata);
-        let is_wal = says_wal(&self.path, identity).map_err(trouble)?;
-        let at_rest = is_wal && !self.has_log();
+        let is_wal = is_wal_mode(&self.path, identity).map_err(to_error)?;
+        let at_rest = is_wal && !self.has_wal();
         let at_rest = at_rest.then(|| (metadata.len(), metadata.modified().ok()));
-        Ok(State { identity, at_rest })
+        Ok(FileState { identity, unlocked_version: at_rest })
     }
 
-    /// Returns what tells this state of the file from any other: where it lies and how long it is, when it was written, the counter
-    /// of changes and the schema cookie of its header, and the same of its log. Nothing if the header cannot be read.
+    /// Returns a version that identifies the file's contents.
+    ///
+    /// It consists of the file's identity, size and modification time, the change counter and
+    /// schema cookie of its header, and the size and modification time of its write-ahead log.
+    /// Returns `None` if the header cannot be read.
     pub(super) fn data_version(&self) -> Result<Option<DataVersion>, Error> {
-        let trouble = |error: io::Error| not_readable(&self.shown, &error);
-        let metadata = fs::metadata(&self.path).map_err(trouble)?;
-        let Some(header) = header(&self.path, identity(&metadata)).map_err(trouble)? else { return Ok(None) };
-        // Commits in WAL mode leave the file as it is until the next checkpoint.
-        let log = fs::metadata(self.beside("-wal")).ok().filter(|log| log.len() > 0);
+        let to_error = |error: io::Error| read_error(&self.display_path, &error);
+        let metadata = fs::metadata(&self.path).map_err(to_error)?;
+        let Some(header) = read_header(&self.path, identity(&metadata)).map_err(to_error)? else { return Ok(None) };
+        // Commits in WAL mode do not change the file until the next checkpoint.
+        let log = fs::metadata(self.sibling("-wal")).ok().filter(|log| log.len() > 0);
         let log = log.map(|log| (log.len(), log.modified().ok()));
         let version =
             format!("{:?} {} {:?} {header:?} {log:?}", identity(&metadata), metadata.len(), metadata.modified().ok());
         Ok(Some(DataVersion { identity: format!("sqlite:{}", self.path.display()), version }))
     }
 
-    /// Whether somebody has the database open in WAL mode, or left a log behind that must be read too.
-    fn has_log(&self) -> bool {
-        match fs::metadata(self.beside("-wal")) {
-            Ok(log) => log.len() > 0 || self.beside("-shm").exists(),
+    /// Returns whether the database is open elsewhere in WAL mode, or has a leftover log to read.
+    fn has_wal(&self) -> bool {
+        match fs::metadata(self.sibling("-wal")) {
+            Ok(log) => log.len() > 0 || self.sibling("-shm").exists(),
             Err(_) => false,
         }
     }
 
-    fn beside(&self, ending: &str) -> PathBuf {
+    fn sibling(&self, ending: &str) -> PathBuf {
         let mut name = OsString::from(&self.path);
         name.push(ending);
         PathBuf::from(name)
     }
 
-    /// A new connection, locked down.
-    pub(super) fn connect(&self, state: &State, patience: Duration) -> Result<(Connection, House), Error> {
+    /// Opens a new connection and locks it down.
+    pub(super) fn connect(
+        &self,
+        state: &FileState,
+        busy_timeout: Duration,
+    ) -> Result<(Connection, ActivePolicy), Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = if state.is_unlocked() {
-            Connection::open_with_flags(immutable(&self.path), flags | OpenFlags::SQLITE_OPEN_URI)
+            Connection::open_with_flags(immutable_uri(&self.path), flags | OpenFlags::SQLITE_OPEN_URI)
         } else {
             Connection::open_with_flags(&self.path, flags)
         };
         let ready = opened.and_then(|mut connection| {
-            connection.busy_timeout(patience)?;
-            let house = lock::lock_down(&mut connection)?;
-            Ok((connection, house))
+            connection.busy_timeout(busy_timeout)?;
+            let active_policy = read_only::lock_down(&mut connection)?;
+            Ok((connection, active_policy))
         });
-        ready.map_err(|error| refusal::meaning(error, self))
+        ready.map_err(|error| errors::to_error(error, &self.display_path))
     }
 
-    /// The file was written to each time that it was read.
-    pub(super) fn changing(&self) -> Error {
+    /// Error for a file that was written to during every attempt to read it.
+    pub(super) fn concurrent_write_error(&self) -> Error {
         Error::Unavailable {
-            what: format!("`{}` is being written to while it is read", self.shown),
+            what: format!("`{}` is being written to while it is read", self.display_path),
             hint: "wait for the other program to finish, then try again".into(),
             transient: true,
             cause: None,
@@ -142,8 +152,8 @@ impl DatabaseFile {
     }
 }
 
-/// Somebody who names a folder is helped most by the names of the databases in it, if there are any.
-pub(crate) fn itself(folder: &Path) -> Option<String> {
+/// Suggests the database files in a folder, if there are any.
+pub(crate) fn suggest_database_file(folder: &Path) -> Option<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let is_database = |name: &String| [".db", ".sqlite", ".sqlite3"].iter().any(|ending| name.ends_with(ending));
@@ -154,7 +164,7 @@ pub(crate) fn itself(folder: &Path) -> Option<String> {
     (!names.is_empty()).then(such)
 }
 
-fn not_readable(shown: &str, error: &io::Error) -> Error {
+fn read_error(shown: &str, error: &io::Error) -> Error {
     match error.kind() {
         ErrorKind::NotFound => {
             Error::unavailable(format!("there is no file `{shown}`"), "check the path; nothing is created")
@@ -175,13 +185,13 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
 
 #[cfg(not(unix))]
 fn identity(metadata: &Metadata) -> (u64, u64) {
-    // The time of birth is as near to an identity as the standard library comes here.
+    // Creation time is the closest to an identity that the standard library offers here.
     let born = metadata.created().ok().and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
     (0, born.map_or(0, |time| time.as_nanos() as u64))
 }
 
-/// The address that makes SQLite read the file as one that cannot change.
-fn immutable(path: &Path) -> String {
+/// Returns a URI that makes SQLite treat the file as immutable.
+fn immutable_uri(path: &Path) -> String {
     let mut address = String::from("file:");
     for &byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -192,49 +202,53 @@ fn immutable(path: &Path) -> String {
     address + "?immutable=1"
 }
 
-/// Files whose header was looked at. They stay open until the program ends, on purpose: when a program closes any
-/// handle of a file, the operating system drops all locks that the program holds on that file, so that closing ours
-/// could pull the lock away under a transaction that the same program has open elsewhere.
-static LOOKED_AT: Mutex<Vec<Header>> = Mutex::new(Vec::new());
-/// Past this many, headers are no longer looked at, and SQLite may create files beside a database in WAL mode.
-const MOST_HEADERS: usize = 256;
+/// Files whose header was read. They intentionally stay open until the process ends.
+///
+/// POSIX drops all locks that a process holds on a file when it closes any handle of it, so that
+/// closing ours could release the lock of a transaction that the same process has open elsewhere.
+static OPEN_HEADERS: Mutex<Vec<OpenHeader>> = Mutex::new(Vec::new());
+/// Maximum number of open headers. Beyond it, headers are not read, and SQLite may create files
+/// next to a database in WAL mode.
+const MAX_OPEN_HEADERS: usize = 256;
 
-struct Header {
+struct OpenHeader {
     path: PathBuf,
     identity: (u64, u64),
     file: File,
 }
 
-/// Whether the header says that the database is in WAL mode.
-fn says_wal(path: &Path, identity: (u64, u64)) -> io::Result<bool> {
-    Ok(header(path, identity)?.is_some_and(|start| start[19] == 2))
+/// Returns whether the header declares WAL mode.
+fn is_wal_mode(path: &Path, identity: (u64, u64)) -> io::Result<bool> {
+    Ok(read_header(path, identity)?.is_some_and(|start| start[19] == 2))
 }
 
-/// Length of the part of the header that holds the counter of changes (bytes 24 to 27) and the schema cookie (40 to 43).
+/// Length of the header up to the change counter (bytes 24 to 27) and the schema cookie (40 to 43).
 const HEADER_BYTES: usize = 44;
 
-/// Returns the beginning of the file; nothing if it is none of SQLite's, or too many files were looked at.
-fn header(path: &Path, identity: (u64, u64)) -> io::Result<Option<[u8; HEADER_BYTES]>> {
-    let mut headers = LOOKED_AT.lock().unwrap_or_else(PoisonError::into_inner);
-    // A file that another one has replaced is closed, so that its space on disk is not kept.
+/// Returns the beginning of the header.
+///
+/// Returns `None` if it is not a SQLite file or too many files are open.
+fn read_header(path: &Path, identity: (u64, u64)) -> io::Result<Option<[u8; HEADER_BYTES]>> {
+    let mut headers = OPEN_HEADERS.lock().unwrap_or_else(PoisonError::into_inner);
+    // A replaced file is closed, so that its disk space is freed.
     headers.retain(|header| header.path != path || header.identity == identity);
     let known = headers.iter().position(|header| header.path == path);
     if known.is_none() {
-        // Nobody asks any more for those that are gone.
+        // Deleted files are not queried again.
         headers.retain(|header| header.path.exists());
     }
     let i = match known {
         Some(i) => i,
-        None if headers.len() == MOST_HEADERS => return Ok(None),
+        None if headers.len() == MAX_OPEN_HEADERS => return Ok(None),
         None => {
-            headers.push(Header { path: path.to_path_buf(), identity, file: File::open(path)? });
+            headers.push(OpenHeader { path: path.to_path_buf(), identity, file: File::open(path)? });
             headers.len() - 1
         }
     };
     let mut file = &headers[i].file;
     let mut start = [0; HEADER_BYTES];
     file.seek(SeekFrom::Start(0))?;
-    // A file too short to have a header is empty, or none of SQLite's: SQLite will say so.
+    // A file without a complete header is empty or not a database; SQLite reports that.
     let whole = file.read_exact(&mut start).is_ok();
     Ok((whole && start.starts_with(b"SQLite format 3\0")).then_some(start))
 }

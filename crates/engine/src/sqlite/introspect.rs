@@ -1,4 +1,4 @@
-//! The tables, columns and keys of a SQLite file.
+//! Reads the tables, columns and keys of a SQLite file.
 
 use std::collections::BTreeMap;
 
@@ -7,79 +7,86 @@ use querymend_sql::schema::{Column, ForeignKey, Table, TableKind, Type};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Params, Result, Row};
 
+use super::errors;
 use super::file::DatabaseFile;
-use super::lock::quoted;
-use super::refusal;
+use super::read_only::quote_identifier;
 use crate::Error;
 
-/// Samples are taken from so many rows, so that a column with one value does not make SQLite read the whole table.
-const ROWS_FOR_SAMPLES: usize = 10_000;
-/// Longer texts are prose, not values that anybody would filter by.
-const LONGEST_SAMPLE: usize = 60;
+/// Number of rows that are sampled, so that a column with one value causes no full table scan.
+const MAX_SAMPLED_ROWS: usize = 10_000;
+/// Maximum length of a sample. Longer text is prose and not a value to filter by.
+const MAX_SAMPLE_CHARS: usize = 60;
 
-/// A foreign key as declared: without the parent's columns, it means the parent's primary key.
-struct Reference {
+/// Declared foreign key. Without referenced columns, it refers to the primary key of the referenced
+/// table.
+struct DeclaredForeignKey {
     columns: Vec<String>,
     table: String,
     references: Vec<Option<String>>,
 }
 
-/// Reads the schema. Views that no longer work are left out, as is whatever else only SQLite itself cares for.
-pub(super) fn schema(
+/// Reads the schema. Broken views and internal tables are omitted.
+pub(super) fn read_schema(
     connection: &Connection,
     file: &DatabaseFile,
     samples: usize,
 ) -> std::result::Result<Schema, Error> {
-    let meaning = |error| refusal::meaning(error, file);
+    let to_error = |error| errors::to_error(error, file.display_path());
     let mut tables = Vec::new();
     let mut references = Vec::new();
-    for (name, kind) in names(connection).map_err(meaning)? {
-        let Some((mut table, declared)) = table(connection, &name, kind).map_err(meaning)? else { continue };
+    for (name, kind) in list_tables(connection).map_err(to_error)? {
+        let Some((mut table, declared)) = read_table(connection, &name, kind).map_err(to_error)? else { continue };
         if samples > 0 && kind == TableKind::Table {
             for column in table.columns.iter_mut().filter(|column| matches!(column.kind(), Type::Text | Type::Any)) {
-                column.samples = sample(connection, &name, &column.name, samples).map_err(meaning)?;
+                column.samples = sample_values(connection, &name, &column.name, samples).map_err(to_error)?;
             }
         }
         tables.push(table);
         references.push(declared);
     }
     for (i, declared) in references.into_iter().enumerate() {
-        tables[i].foreign_keys = declared.into_iter().filter_map(|reference| resolve(reference, &tables)).collect();
+        tables[i].foreign_keys =
+            declared.into_iter().filter_map(|reference| resolve_foreign_key(reference, &tables)).collect();
     }
     Schema::new(tables).map_err(|error| {
         Error::unavailable(
-            format!("the tables of `{}` cannot be understood: {error}", file.shown()),
-            "this is not how SQLite describes tables; check the file with `PRAGMA integrity_check`",
+            format!("the schema of `{}` cannot be read: {error}", file.display_path()),
+            "its catalog has unexpected content; check the file with `PRAGMA integrity_check`",
         )
     })
 }
 
-/// Tables and views, in the order in which they were created.
-fn names(connection: &Connection) -> Result<Vec<(String, TableKind)>> {
+/// Lists tables and views in order of creation.
+fn list_tables(connection: &Connection) -> Result<Vec<(String, TableKind)>> {
     let sql = "SELECT l.name, l.type FROM pragma_table_list AS l JOIN sqlite_schema AS s ON s.name = l.name \
                WHERE l.schema = 'main' AND s.type IN ('table', 'view') AND l.type IN ('table', 'view', 'virtual') \
                AND l.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY s.rowid";
-    let named = collect(connection, sql, [], |row| {
-        let kind = if text(row, 1)?.as_deref() == Some("view") { TableKind::View } else { TableKind::Table };
-        Ok(text(row, 0)?.map(|name| (name, kind)))
+    let named = query_rows(connection, sql, [], |row| {
+        let kind = if text_column(row, 1)?.as_deref() == Some("view") { TableKind::View } else { TableKind::Table };
+        Ok(text_column(row, 0)?.map(|name| (name, kind)))
     })?;
     Ok(named.into_iter().flatten().collect())
 }
 
-/// One table and what it refers to, or nothing if it cannot be read: a view of a table that is gone, a virtual table
-/// whose module is not there.
-fn table(connection: &Connection, name: &str, kind: TableKind) -> Result<Option<(Table, Vec<Reference>)>> {
+/// Reads a table and its foreign keys. Returns `None` if it cannot be read, such as a view of a
+/// missing table or a virtual table whose module is missing.
+fn read_table(
+    connection: &Connection,
+    name: &str,
+    kind: TableKind,
+) -> Result<Option<(Table, Vec<DeclaredForeignKey>)>> {
     let sql = "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?1, 'main') WHERE hidden <> 1 ORDER BY cid";
-    let columns = collect(connection, sql, [name], |row| {
-        let mut column = Column::new(text(row, 0)?.unwrap_or_default(), text(row, 1)?.unwrap_or_default());
+    let columns = query_rows(connection, sql, [name], |row| {
+        let mut column =
+            Column::new(text_column(row, 0)?.unwrap_or_default(), text_column(row, 1)?.unwrap_or_default());
         column.nullable = row.get::<_, i64>(2)? == 0;
         Ok((column, row.get::<_, i64>(3)?))
     });
     let hidden = "SELECT name FROM pragma_table_xinfo(?1, 'main') WHERE hidden = 1 ORDER BY cid";
-    let hidden = collect(connection, hidden, [name], |row| text(row, 0)).unwrap_or_default();
+    let hidden = query_rows(connection, hidden, [name], |row| text_column(row, 0)).unwrap_or_default();
     let columns = match columns {
         Ok(columns) if !columns.is_empty() => columns,
-        Err(error) if is_of_the_file(&error) => return Err(error),
+        Err(error) if is_file_error(&error) => return Err(error),
         _ => return Ok(None),
     };
     let mut key: Vec<(i64, String)> =
@@ -96,24 +103,25 @@ fn table(connection: &Connection, name: &str, kind: TableKind) -> Result<Option<
     if kind == TableKind::View {
         return Ok(Some((table, Vec::new())));
     }
-    let has_index_for_key = unique_keys(connection, &mut table)?;
-    // A key without an index of its own is another name of the row's number, which is never NULL; any other key may
-    // hold NULL in SQLite unless it is declared otherwise.
+    let has_index_for_key = read_unique_keys(connection, &mut table)?;
+    // A primary key without an index is an alias of the rowid, which is never NULL; any other key
+    // may be NULL in SQLite unless it is declared otherwise.
     if let ([key], false) = (table.primary_key.as_slice(), has_index_for_key)
         && let Some(column) = table.columns.iter_mut().find(|column| column.name == *key)
     {
         column.nullable = false;
     }
-    let references = references(connection, name)?;
+    let references = read_foreign_keys(connection, name)?;
     Ok(Some((table, references)))
 }
 
-/// Adds what unique indexes say; tells whether one of them stands for the primary key. An index of some of the rows,
-/// or of expressions, does not make columns unique.
-fn unique_keys(connection: &Connection, table: &mut Table) -> Result<bool> {
+/// Adds unique keys from indexes. Returns whether the primary key has an index.
+///
+/// Partial and expression indexes do not make columns unique.
+fn read_unique_keys(connection: &Connection, table: &mut Table) -> Result<bool> {
     let sql =
         "SELECT name, origin FROM pragma_index_list(?1, 'main') WHERE \"unique\" AND NOT partial ORDER BY seq DESC";
-    let indexes = collect(connection, sql, [&table.name], |row| Ok((text(row, 0)?, text(row, 1)?)))?;
+    let indexes = query_rows(connection, sql, [&table.name], |row| Ok((text_column(row, 0)?, text_column(row, 1)?)))?;
     let mut has_index_for_key = false;
     for (index, origin) in indexes {
         if origin.as_deref() == Some("pk") {
@@ -121,7 +129,7 @@ fn unique_keys(connection: &Connection, table: &mut Table) -> Result<bool> {
             continue;
         }
         let sql = "SELECT name FROM pragma_index_info(?1, 'main') ORDER BY seqno";
-        let columns = collect(connection, sql, [index], |row| text(row, 0))?;
+        let columns = query_rows(connection, sql, [index], |row| text_column(row, 0))?;
         let columns: Option<Vec<String>> = columns.into_iter().collect();
         if let Some(columns) = columns.filter(|columns| columns.iter().all(|name| table.column(name).is_some()))
             && !table.unique.contains(&columns)
@@ -132,23 +140,30 @@ fn unique_keys(connection: &Connection, table: &mut Table) -> Result<bool> {
     Ok(has_index_for_key)
 }
 
-/// Foreign keys in the order of their declaration; SQLite counts them from the last.
-fn references(connection: &Connection, table: &str) -> Result<Vec<Reference>> {
+/// Reads foreign keys in order of declaration; SQLite numbers them from the last.
+fn read_foreign_keys(connection: &Connection, table: &str) -> Result<Vec<DeclaredForeignKey>> {
     let sql = "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?1, 'main') ORDER BY id, seq";
-    let rows = collect(connection, sql, [table], |row| {
-        Ok((row.get::<_, i64>(0)?, text(row, 1)?.unwrap_or_default(), text(row, 2)?.unwrap_or_default(), text(row, 3)?))
+    let rows = query_rows(connection, sql, [table], |row| {
+        Ok((
+            row.get::<_, i64>(0)?,
+            text_column(row, 1)?.unwrap_or_default(),
+            text_column(row, 2)?.unwrap_or_default(),
+            text_column(row, 3)?,
+        ))
     })?;
-    let mut keys: BTreeMap<i64, Reference> = BTreeMap::new();
+    let mut keys: BTreeMap<i64, DeclaredForeignKey> = BTreeMap::new();
     for (id, table, from, to) in rows {
-        let key = keys.entry(id).or_insert_with(|| Reference { columns: Vec::new(), table, references: Vec::new() });
+        let key =
+            keys.entry(id).or_insert_with(|| DeclaredForeignKey { columns: Vec::new(), table, references: Vec::new() });
         key.columns.push(from);
         key.references.push(to);
     }
     Ok(keys.into_values().rev().collect())
 }
 
-/// The foreign key as it can be joined over, in the parent's own spelling; nothing if it leads nowhere.
-fn resolve(reference: Reference, tables: &[Table]) -> Option<ForeignKey> {
+/// Resolves a foreign key, in the spelling of the referenced table. Returns `None` if the reference
+/// is invalid.
+fn resolve_foreign_key(reference: DeclaredForeignKey, tables: &[Table]) -> Option<ForeignKey> {
     let parent = tables.iter().find(|table| table.name.eq_ignore_ascii_case(&reference.table))?;
     let named: Option<Vec<String>> = reference.references.into_iter().collect();
     let references: Vec<String> = match named {
@@ -160,24 +175,24 @@ fn resolve(reference: Reference, tables: &[Table]) -> Option<ForeignKey> {
     fits.then_some(key)
 }
 
-/// Some different short texts that a column holds, those of the first rows first.
-fn sample(connection: &Connection, table: &str, column: &str, most: usize) -> Result<Vec<String>> {
+/// Returns some distinct short strings of a column, in row order.
+fn sample_values(connection: &Connection, table: &str, column: &str, max: usize) -> Result<Vec<String>> {
     let sql = format!(
-        "SELECT DISTINCT v FROM (SELECT {} AS v FROM {} LIMIT {ROWS_FOR_SAMPLES}) \
-         WHERE typeof(v) = 'text' AND length(v) BETWEEN 1 AND {LONGEST_SAMPLE} LIMIT {most}",
-        quoted(column),
-        quoted(table),
+        "SELECT DISTINCT v FROM (SELECT {} AS v FROM {} LIMIT {MAX_SAMPLED_ROWS}) \
+         WHERE typeof(v) = 'text' AND length(v) BETWEEN 1 AND {MAX_SAMPLE_CHARS} LIMIT {max}",
+        quote_identifier(column),
+        quote_identifier(table),
     );
-    match collect(connection, &sql, [], |row| text(row, 0)) {
+    match query_rows(connection, &sql, [], |row| text_column(row, 0)) {
         Ok(values) => Ok(values.into_iter().flatten().collect()),
-        Err(error) if is_of_the_file(&error) => Err(error),
-        // A generated column or a virtual table may fail on some row: samples are a help, not a need.
+        Err(error) if is_file_error(&error) => Err(error),
+        // A generated column or a virtual table may fail on some row, and samples are optional.
         Err(_) => Ok(Vec::new()),
     }
 }
 
-/// Whether an error is about the file or the clock, and not only about the table at hand.
-fn is_of_the_file(error: &rusqlite::Error) -> bool {
+/// Returns whether an error concerns the file or the deadline, and not only one table.
+fn is_file_error(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{
         DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase, OperationInterrupted, SystemIoFailure,
     };
@@ -186,7 +201,7 @@ fn is_of_the_file(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code().is_some_and(|code| file_codes.contains(&code))
 }
 
-fn collect<T>(
+fn query_rows<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
@@ -195,8 +210,8 @@ fn collect<T>(
     connection.prepare_cached(sql)?.query_map(params, read)?.collect()
 }
 
-/// Text as it stands in the file; NULL, and what is not text or not UTF-8, is none.
-fn text(row: &Row<'_>, i: usize) -> Result<Option<String>> {
+/// Returns a text column, or `None` if the value is NULL, not text or not UTF-8.
+fn text_column(row: &Row<'_>, i: usize) -> Result<Option<String>> {
     Ok(match row.get_ref(i)? {
         ValueRef::Text(bytes) => std::str::from_utf8(bytes).ok().map(str::to_string),
         _ => None,

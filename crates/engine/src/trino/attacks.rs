@@ -1,45 +1,54 @@
-//! Raw SQL, past the critic, straight to real servers: the second lock must hold alone, and each of its two halves too.
+//! Attacks with raw SQL that bypasses query review.
 //!
-//! What the lock does not stop: reading whatever the user may read, also in other catalogs, and functions of connectors that
-//! hand a text on to a database behind them (`TABLE(postgresql.system.query(...))`), which those wrap in a query of their own.
-//! That is for the critic, and for the rights of the user.
+//! It is sent to real servers: the read-only enforcement must hold on its own, and so must each of
+//! its two parts.
+//!
+//! It does not prevent reading everything that the user may read, also in other catalogs, or
+//! functions of connectors that pass SQL through to an underlying database
+//! (`TABLE(postgresql.system.query(...))`), which wrap it in a query of their own. These are left
+//! to query review and to the privileges of the user.
 
-// Which servers are missing is said aloud.
+// Tests report missing servers on stderr.
 #![allow(clippy::print_stderr)]
 
-mod corpus;
+use std::time::Instant;
 
-use querymend_testing::{exclusive, hang_timeout};
+use futures_util::StreamExt;
+use querymend_sql::EngineError;
+use querymend_sql::dialect::TRINO as DIALECT;
+use querymend_testing::is_full_suite;
+use querymend_testing::{hang_timeout, lock_server};
 
 use super::*;
-use crate::Standing;
+use crate::CheckStatus;
+use crate::attack_corpus::{AttackTally, RejectionReason, load_server_corpus};
 
-/// The servers that are there.
-fn engines() -> Vec<Trino> {
+/// Returns engines for the available test servers.
+fn test_engines() -> Vec<TrinoEngine> {
     let of = |name: &str| {
         let address = std::env::var(name).ok();
         if address.is_none() {
             eprintln!("skipped: {name} is not set; scripts/engines.sh up trino presto");
         }
-        address.map(|address| Trino::open(&address).unwrap())
+        address.map(|address| TrinoEngine::open(&address).unwrap())
     };
     ["QUERYMEND_TEST_TRINO", "QUERYMEND_TEST_PRESTO"].into_iter().filter_map(of).collect()
 }
 
-/// Time enough for any server on any machine.
+/// Returns limits that are sufficient for any server on any machine.
 fn limits() -> Limits {
     Limits { time: hang_timeout(), ..Limits::default() }
 }
 
-async fn ask(engine: &Trino, sql: &str) -> Vec<Vec<Cell>> {
-    engine.ask(sql, hang_timeout()).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+async fn query_rows(engine: &TrinoEngine, sql: &str) -> Vec<Vec<Cell>> {
+    engine.query_all(sql, hang_timeout()).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// All that a write could change.
-async fn state(engine: &Trino) -> Vec<Vec<Vec<Cell>>> {
+/// Returns all state that a write could change.
+async fn server_state(engine: &TrinoEngine) -> Vec<Vec<Vec<Cell>>> {
     let mut state = Vec::new();
-    // Presto keeps no remarks about tables.
-    let remarks = match engine.server.settings.family.scheme {
+    // Presto has no table comments.
+    let remarks = match engine.client.settings.flavor.scheme {
         "trino" => {
             "SELECT table_name, comment FROM system.metadata.table_comments WHERE catalog_name = 'memory' ORDER BY 1"
         }
@@ -57,7 +66,7 @@ async fn state(engine: &Trino) -> Vec<Vec<Vec<Cell>>> {
         "SELECT * FROM memory.default.\"größen 表\"",
         "SELECT count(*) FROM memory.other.things",
     ] {
-        state.push(ask(engine, sql).await);
+        state.push(query_rows(engine, sql).await);
     }
     state
 }
@@ -121,7 +130,7 @@ const WRITES: &[&str] = &[
     "SELECT 1 INTO x",
 ];
 
-/// They write nothing, but would change how the next query is read.
+/// Statements that write nothing, but would change how the next query is interpreted.
 const SETTINGS: &[&str] = &[
     "SET SESSION query_max_run_time = '1ms'",
     "RESET SESSION query_max_run_time",
@@ -137,41 +146,41 @@ const SETTINGS: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn c01_f03_writes_are_refused_by_the_engine_alone() {
-    let _lock = exclusive("trino");
-    for engine in engines() {
-        let before = state(&engine).await;
+async fn rejects_writes_that_bypass_the_review() {
+    let _lock = lock_server("trino");
+    for engine in test_engines() {
+        let before = server_state(&engine).await;
         for sql in WRITES {
-            // What the server alone says, in its transaction.
-            let outcome = engine.locked(sql, &limits(), &Cancel::new()).await;
+            // Bypasses the keyword check to test the server's transaction alone.
+            let outcome = engine.execute_read_only(sql, &limits(), &CancelFlag::new()).await;
             assert!(matches!(outcome, Err(Error::Rejected(_))), "{}: {sql}: {outcome:?}", engine.name());
         }
         for sql in SETTINGS {
-            let outcome = engine.locked(sql, &limits(), &Cancel::new()).await;
+            let outcome = engine.execute_read_only(sql, &limits(), &CancelFlag::new()).await;
             assert!(matches!(outcome, Ok(_) | Err(Error::Rejected(_))), "{}: {sql}: {outcome:?}", engine.name());
         }
-        assert_eq!(state(&engine).await, before, "{}", engine.name());
+        assert_eq!(server_state(&engine).await, before, "{}", engine.name());
     }
 }
 
 #[test]
-fn c01_what_does_not_begin_as_a_query_is_not_even_sent() {
+fn never_sends_text_that_does_not_begin_as_a_query() {
     let several = |sql: &&&str| !sql.starts_with("SELECT") && !sql.starts_with("WITH");
     for sql in WRITES.iter().chain(SETTINGS).filter(several) {
-        assert!(lock::only_queries(sql).is_err(), "{sql}");
+        assert!(read_only::check_is_query(sql).is_err(), "{sql}");
     }
 }
 
 #[tokio::test]
-async fn f03_what_is_given_up_ends_on_the_server_too() {
+async fn abandoned_queries_end_on_the_server() {
     let endless = "SELECT count(*) AS marked_for_ending FROM tpch.sf1000.lineitem AS a CROSS JOIN tpch.sf1000.lineitem AS b \
                    WHERE a.comment < b.comment";
     let running = "SELECT query_id FROM system.runtime.queries WHERE state NOT IN ('FINISHED', 'FAILED') \
                    AND query LIKE '%marked_for_ending%' AND query NOT LIKE '%runtime%'";
-    for engine in engines() {
+    for engine in test_engines() {
         let until = async |runs: bool| {
             let wait = async {
-                while ask(&engine, running).await.is_empty() == runs {
+                while query_rows(&engine, running).await.is_empty() == runs {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             };
@@ -179,12 +188,12 @@ async fn f03_what_is_given_up_ends_on_the_server_too() {
             waited.unwrap_or_else(|_| panic!("{}: whether the query runs should be {runs}", engine.name()));
         };
         let short = Limits { time: Duration::from_millis(700), ..Limits::default() };
-        let outcome = engine.locked(endless, &short, &Cancel::new()).await;
+        let outcome = engine.execute_read_only(endless, &short, &CancelFlag::new()).await;
         assert_eq!(outcome, Err(Error::TimedOut { after: short.time }));
         until(false).await;
-        let (limits, cancel) = (Limits { time: 2 * hang_timeout(), ..Limits::default() }, Cancel::new());
+        let (limits, cancel) = (Limits { time: 2 * hang_timeout(), ..Limits::default() }, CancelFlag::new());
         tokio::select! {
-            outcome = engine.locked(endless, &limits, &cancel) => panic!("{outcome:?}"),
+            outcome = engine.execute_read_only(endless, &limits, &cancel) => panic!("{outcome:?}"),
             () = until(true) => {}
         }
         until(false).await;
@@ -192,41 +201,41 @@ async fn f03_what_is_given_up_ends_on_the_server_too() {
 }
 
 #[test]
-fn f03_each_runtime_finds_the_server_again() {
-    for engine in engines() {
+fn reconnects_in_each_new_runtime() {
+    for engine in test_engines() {
         for _ in 0..3 {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            assert_eq!(runtime.block_on(ask(&engine, "SELECT 1")), [[Cell::Integer(1)]]);
+            assert_eq!(runtime.block_on(query_rows(&engine, "SELECT 1")), [[Cell::Integer(1)]]);
         }
     }
 }
 
 #[tokio::test]
-async fn f03_the_connection_is_looked_over() {
-    for engine in engines() {
-        let checks = engine.examine().await.unwrap();
-        let standing = |what: &str| checks.iter().find(|check| check.what == what).map(|check| check.standing);
-        assert_eq!(standing("connection"), Some(Standing::Good), "{checks:?}");
-        assert_eq!(standing("read-only lock"), Some(Standing::Good), "{checks:?}");
-        assert_eq!(standing("rights"), Some(Standing::Doubtful), "{checks:?}");
+async fn checks_connection_health() {
+    for engine in test_engines() {
+        let checks = engine.check_health().await.unwrap();
+        let standing = |what: &str| checks.iter().find(|check| check.name == what).map(|check| check.status);
+        assert_eq!(standing("connection"), Some(CheckStatus::Passed), "{checks:?}");
+        assert_eq!(standing("read-only"), Some(CheckStatus::Passed), "{checks:?}");
+        assert_eq!(standing("rights"), Some(CheckStatus::Warning), "{checks:?}");
         assert!(!format!("{checks:?}").contains(":reader@"));
     }
 }
 
 #[tokio::test]
-async fn f03_catalogs_and_schemas_are_found_or_said_not_to_be_there() {
-    let _lock = exclusive("trino");
-    for engine in engines() {
+async fn finds_catalogs_and_schemas_or_reports_them_missing() {
+    let _lock = lock_server("trino");
+    for engine in test_engines() {
         let name = engine.name().to_string();
         let variable = if name.starts_with("trino") { "QUERYMEND_TEST_TRINO" } else { "QUERYMEND_TEST_PRESTO" };
         let address = std::env::var(variable).unwrap();
-        for (there, not_there, said) in
+        for (there, not_there, expected) in
             [("/memory/default", "/nowhere/default", "nowhere"), ("/memory/default", "/memory/nowhere", "nowhere")]
         {
-            let engine = Trino::open(&address.replacen(there, not_there, 1)).unwrap();
+            let engine = TrinoEngine::open(&address.replacen(there, not_there, 1)).unwrap();
             let error = engine.test_connection().await.unwrap_err();
             assert!(matches!(error, Error::Unavailable { transient: false, .. }), "{error:?}");
-            assert!(error.to_string().contains(said), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
         }
         let schema = engine.schema().await.unwrap();
         let things = schema.table("things").unwrap();
@@ -234,8 +243,8 @@ async fn f03_catalogs_and_schemas_are_found_or_said_not_to_be_there() {
         let remarks = (things.comment.as_deref(), things.columns[2].comment.as_deref());
         let expected = if name.starts_with("trino") { (Some("What there is"), Some("in kg")) } else { (None, None) };
         assert_eq!(remarks, expected);
-        // Without a schema, all of them are known by their names.
-        let engine = Trino::open(&address.replacen("/memory/default", "/memory", 1)).unwrap();
+        // Without a schema in the address, all of them are visible.
+        let engine = TrinoEngine::open(&address.replacen("/memory/default", "/memory", 1)).unwrap();
         engine.test_connection().await.unwrap();
         let schema = engine.schema().await.unwrap();
         let named: Vec<(Option<&str>, &str)> =
@@ -249,15 +258,129 @@ async fn f03_catalogs_and_schemas_are_found_or_said_not_to_be_there() {
 }
 
 #[tokio::test]
-async fn f06_without_a_certificate_that_is_trusted_nothing_is_sent() {
-    for engine in engines() {
-        let settings = &engine.server.settings;
-        let port = settings.base.port().unwrap();
-        // Its own certificate is not known; or it has none, as it does no TLS.
-        let engine = Trino::open(&format!("trino://me:hunter2@127.0.0.1:{port}/memory/default?tls=true")).unwrap();
+async fn sends_nothing_without_a_trusted_certificate() {
+    for engine in test_engines() {
+        let settings = &engine.client.settings;
+        let port = settings.base_url.port().unwrap();
+        // The server's certificate is unknown, or it does not support TLS at all.
+        let engine =
+            TrinoEngine::open(&format!("trino://me:hunter2@127.0.0.1:{port}/memory/default?tls=true")).unwrap();
         let error = engine.test_connection().await.unwrap_err();
         assert!(matches!(error, Error::Unavailable { transient: false, .. }), "{error:?}");
-        assert!(error.to_string().contains("no secure connection"), "{error}");
+        assert!(error.to_string().contains("cannot establish a TLS connection"), "{error}");
         assert!(error.hint().unwrap().contains("sslrootcert") && !format!("{error:?}").contains("hunter2"));
+    }
+}
+
+// Attack corpus on Trino.
+//
+// It is sent once by the engine, and once to the server's transaction alone.
+
+/// Number of tables to create; the server is slow at it.
+const MAX_TABLES: usize = 60;
+/// Number of tables in a quick run, which also sends only part of the statements.
+const MAX_QUICK_TABLES: usize = 24;
+/// Number of concurrent statements.
+const CONCURRENCY: usize = 8;
+
+fn rejection_reason(error: &EngineError) -> RejectionReason {
+    match error.code.as_str() {
+        "READ_ONLY_VIOLATION" => RejectionReason::ReadOnly,
+        _ => RejectionReason::InvalidQuery,
+    }
+}
+
+/// Runs a statement, and retries while the server is overloaded.
+async fn execute_with_retry(
+    engine: &TrinoEngine,
+    sql: &str,
+    limits: &Limits,
+    cancel: &CancelFlag,
+) -> Result<Rows, Error> {
+    let begun = Instant::now();
+    loop {
+        let outcome = engine.execute_read_only(sql, limits, cancel).await;
+        let is_busy = matches!(outcome, Err(Error::Unavailable { transient: true, .. }));
+        if !is_busy || begun.elapsed() > hang_timeout() {
+            return outcome;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn drop_corpus_tables(engine: &TrinoEngine) {
+    let there = "SELECT schema_name FROM memory.information_schema.schemata WHERE schema_name = 'corpus'";
+    if query_rows(engine, there).await.is_empty() {
+        return;
+    }
+    for row in
+        query_rows(engine, "SELECT table_name FROM memory.information_schema.tables WHERE table_schema = 'corpus'")
+            .await
+    {
+        let Some(Cell::Text(name)) = row.first() else { continue };
+        query_rows(engine, &format!("DROP TABLE memory.corpus.{}", DIALECT.quote_identifier(name))).await;
+    }
+    query_rows(engine, "DROP SCHEMA memory.corpus").await;
+}
+
+#[tokio::test]
+async fn corpus_writes_nothing_to_trino() {
+    let Some(corpus) = load_server_corpus() else { return };
+    let _lock = lock_server("trino");
+    for admin in test_engines().into_iter().filter(|engine| engine.client.settings.flavor.scheme == "trino") {
+        drop_corpus_tables(&admin).await;
+        query_rows(&admin, "CREATE SCHEMA memory.corpus").await;
+        let tables = corpus.largest_tables(if is_full_suite() { MAX_TABLES } else { MAX_QUICK_TABLES });
+        for (name, columns) in &tables {
+            let columns: Vec<String> =
+                columns.iter().take(40).map(|column| format!("{} VARCHAR", DIALECT.quote_identifier(column))).collect();
+            query_rows(
+                &admin,
+                &format!("CREATE TABLE memory.corpus.{} ({})", DIALECT.quote_identifier(name), columns.join(", ")),
+            )
+            .await;
+        }
+        let counts: Vec<String> = tables
+            .iter()
+            .map(|(name, _)| {
+                format!(
+                    "SELECT {}, count(*) FROM memory.corpus.{}",
+                    introspect::quote_literal(name),
+                    DIALECT.quote_identifier(name)
+                )
+            })
+            .collect();
+        let counts = format!("{} ORDER BY 1", counts.join(" UNION ALL "));
+        let before = (server_state(&admin).await, query_rows(&admin, &counts).await);
+        let address = std::env::var("QUERYMEND_TEST_TRINO").unwrap().replacen("/memory/default", "/memory/corpus", 1);
+        let engine = TrinoEngine::open(&address).unwrap();
+        let limits = Limits { time: Duration::from_secs(20), ..Limits::default() };
+        let cancel = CancelFlag::new();
+        for (what, sends_all) in [("trino", false), ("trino, its transaction alone", true)] {
+            let (engine, limits, cancel) = (&engine, &limits, &cancel);
+            let send = |sql: &'_ String| {
+                let sql = sql.clone();
+                async move {
+                    let outcome = match read_only::check_is_query(&sql) {
+                        Err(refused) if !sends_all => Err(refused),
+                        _ => execute_with_retry(engine, &sql, limits, cancel).await,
+                    };
+                    (sql, outcome)
+                }
+            };
+            let sent: Vec<String> = corpus.all_statements().cloned().collect();
+            let outcomes: Vec<(String, Result<Rows, Error>)> =
+                futures_util::stream::iter(sent.iter().map(send)).buffer_unordered(CONCURRENCY).collect().await;
+            let mut tally = AttackTally::default();
+            for (sql, outcome) in &outcomes {
+                tally.record(sql, outcome, rejection_reason);
+            }
+            tally.report(what);
+            if !sends_all {
+                assert!(!tally.executed.iter().any(|sql| corpus.statements.contains(sql)), "{:?}", tally.executed);
+            }
+            assert_eq!((server_state(&admin).await, query_rows(&admin, &counts).await), before);
+        }
+        drop_corpus_tables(&admin).await;
     }
 }

@@ -1,10 +1,10 @@
-//! What a server may say, damaged.
+//! Fuzzes the decoding of server responses.
 
-use querymend_testing::{Fuzz, text};
+use querymend_testing::{FuzzTarget, mutate_text};
 
-use super::cells::{Kind, cell};
-use super::wire::Step;
-use crate::fuzz::within;
+use super::cells::{TrinoType, to_cell};
+use super::protocol::TrinoPage;
+use crate::fuzz::assert_peak_memory;
 
 const SEEDS: &[&str] = &[
     r#"{"id":"1","nextUri":"http://localhost/v1/next","columns":[{"name":"x","type":"row(a bigint, b array(varchar))","typeSignature":{"rawType":"row","arguments":[{"kind":"NAMED_TYPE","value":{"fieldName":{"name":"a"},"typeSignature":{"rawType":"array","arguments":[{"kind":"TYPE","value":{"rawType":"decimal","arguments":[{"kind":"LONG","value":2}]}}]}}},{"kind":"NAMED_TYPE","value":{"fieldName":{"name":"b"},"typeSignature":{"rawType":"varbinary","arguments":[]}}}]}}],"data":[[[["12345678901234567890.50",null],"D6A="]]]}"#,
@@ -48,16 +48,16 @@ const WORDS: &[&str] = &[
 
 #[test]
 fn fuzz_trino() {
-    let target = Fuzz::new("trino", env!("CARGO_MANIFEST_DIR")).seeds(SEEDS.iter().copied()).inputs(6_000);
-    target.run(&mut |random, pool| text(random, pool, WORDS), &|input| {
-        within((1 << 20) + 400 * input.len(), || {
-            let Ok(step) = serde_json::from_slice::<Step>(input) else { return };
-            let kinds: Vec<Kind> = step.columns.unwrap_or_default().iter().map(Kind::of).collect();
+    let target = FuzzTarget::new("trino", env!("CARGO_MANIFEST_DIR")).seeds(SEEDS.iter().copied()).inputs(6_000);
+    target.run(&mut |random, pool| mutate_text(random, pool, WORDS), &|input| {
+        assert_peak_memory((1 << 20) + 400 * input.len(), || {
+            let Ok(step) = serde_json::from_slice::<TrinoPage>(input) else { return };
+            let kinds: Vec<TrinoType> = step.columns.unwrap_or_default().iter().map(TrinoType::from_column).collect();
             for row in step.data.unwrap_or_default() {
-                for (value, kind) in row.into_iter().zip(kinds.iter().chain(std::iter::repeat(&Kind::Plain))) {
-                    // Each way of reading it, as a type may be another than its column's.
-                    for other in [kind, &Kind::Moment, &Kind::Bytes, &Kind::Decimal] {
-                        cell(value.clone(), other);
+                for (value, kind) in row.into_iter().zip(kinds.iter().chain(std::iter::repeat(&TrinoType::Verbatim))) {
+                    // With every conversion, because a value need not match the type of its column.
+                    for other in [kind, &TrinoType::DateTime, &TrinoType::Bytes, &TrinoType::Decimal] {
+                        to_cell(value.clone(), other);
                     }
                 }
             }

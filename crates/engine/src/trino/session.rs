@@ -1,5 +1,5 @@
-//! Statements one after another, perhaps in one transaction, within the time that they have. What is given up is ended on the
-//! server too.
+//! Runs statements, optionally in one transaction, within a common time limit. Abandoned statements
+//! are cancelled on the server.
 
 use std::ops::ControlFlow;
 use std::pin::pin;
@@ -9,90 +9,100 @@ use std::time::{Duration, Instant};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
-use super::refusal::{self, Sent};
-use super::server::{Server, With};
-use super::wire::Step;
-use crate::{Cancel, Error};
+use super::client::{StatementOptions, TrinoClient};
+use super::errors::{self, SentQuery};
+use super::protocol::TrinoPage;
+use crate::{CancelFlag, Error};
 
-/// How often the clock and the flag are looked at.
-const LOOK: Duration = Duration::from_millis(15);
-/// The server's own clock ends a query so much later than ours, in case that ours is no longer there.
-const LATER: Duration = Duration::from_secs(1);
-/// So long is waited until something has ended; after that, it is ended behind the asker's back.
-const SOON: Duration = Duration::from_millis(500);
-/// So long may it take then.
-const ENDING: Duration = Duration::from_secs(2);
+/// Interval at which the deadline and the cancel flag are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(15);
+/// Margin by which the server's time limit exceeds ours, in case this process is gone.
+const SERVER_TIMEOUT_MARGIN: Duration = Duration::from_secs(1);
+/// Time to wait for a cancellation, before it continues in the background.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
+/// Timeout for background cleanup.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Some statements, and what has to be ended after them.
-pub(super) struct Session<'a> {
-    server: Arc<Server>,
-    time: Duration,
-    until: Option<Instant>,
-    cancel: &'a Cancel,
+/// Sequence of statements, and the state to clean up after them.
+pub(super) struct TrinoSession<'a> {
+    client: Arc<TrinoClient>,
+    time_limit: Duration,
+    expires_at: Option<Instant>,
+    cancel: &'a CancelFlag,
     transaction: Option<HeaderValue>,
-    running: Option<Url>,
+    next_url: Option<Url>,
 }
 
-impl<'a> Session<'a> {
-    /// For statements that take no longer than `time` together.
-    pub fn new(server: &Arc<Server>, time: Duration, cancel: &'a Cancel) -> Self {
+impl<'a> TrinoSession<'a> {
+    /// Creates a session whose statements take no longer than `time` in total.
+    pub fn new(server: &Arc<TrinoClient>, time: Duration, cancel: &'a CancelFlag) -> Self {
         let until = Instant::now().checked_add(time);
-        Self { server: Arc::clone(server), time, until, cancel, transaction: None, running: None }
+        Self {
+            client: Arc::clone(server),
+            time_limit: time,
+            expires_at: until,
+            cancel,
+            transaction: None,
+            next_url: None,
+        }
     }
 
-    /// Begins a transaction in which the server refuses to write.
-    pub async fn lock(&mut self) -> Result<(), Error> {
+    /// Begins a read-only transaction.
+    pub async fn begin_read_only(&mut self) -> Result<(), Error> {
         let sql = "START TRANSACTION READ ONLY";
-        self.run(Sent { sql, lines_before: 0 }, sql, &mut |_| ControlFlow::Continue(())).await?;
+        self.run(SentQuery { sql, lines_before: 0 }, sql, &mut |_| ControlFlow::Continue(())).await?;
         if self.transaction.is_none() {
-            return Err(refusal::nonsense("it begins no transaction", &self.server.settings));
+            return Err(errors::protocol_error("it did not start a transaction", &self.client.settings));
         }
         Ok(())
     }
 
-    /// Runs a statement and hands over its steps, until all are taken or it is enough. `text` is what is sent, with the query
-    /// `sent` in it.
+    /// Runs a statement and passes its pages to `on_page` until all are read or it breaks. `text`
+    /// is the SQL to send, which contains the query `sent`.
     pub async fn run(
         &mut self,
-        sent: Sent<'_>,
+        sent: SentQuery<'_>,
         text: &str,
-        take: &mut (dyn FnMut(Step) -> ControlFlow<()> + Send),
+        on_page: &mut (dyn FnMut(TrinoPage) -> ControlFlow<()> + Send),
     ) -> Result<(), Error> {
-        match self.attempt(sent, text, take).await {
-            Err(error) if self.server.gives_in(&error) => self.attempt(sent, text, take).await,
+        match self.attempt(sent, text, on_page).await {
+            Err(error) if self.client.drops_run_time_limit(&error) => self.attempt(sent, text, on_page).await,
             outcome => outcome,
         }
     }
 
     async fn attempt(
         &mut self,
-        sent: Sent<'_>,
+        sent: SentQuery<'_>,
         text: &str,
-        take: &mut (dyn FnMut(Step) -> ControlFlow<()> + Send),
+        on_page: &mut (dyn FnMut(TrinoPage) -> ControlFlow<()> + Send),
     ) -> Result<(), Error> {
-        let server = Arc::clone(&self.server);
+        let server = Arc::clone(&self.client);
         let transaction = self.transaction.clone();
-        let with = With { transaction: transaction.as_ref(), time: self.time.saturating_add(LATER) };
-        let mut reply = self.within(server.begin(text, &with)).await?;
+        let options = StatementOptions {
+            transaction: transaction.as_ref(),
+            time: self.time_limit.saturating_add(SERVER_TIMEOUT_MARGIN),
+        };
+        let mut reply = self.with_time_limit(server.submit(text, &options)).await?;
         loop {
-            self.running = reply.next;
-            if reply.started.is_some() {
-                self.transaction = reply.started;
+            self.next_url = reply.next;
+            if reply.started_transaction.is_some() {
+                self.transaction = reply.started_transaction;
             }
-            if let Some(failure) = reply.step.error.take() {
-                self.running = None;
-                return Err(refusal::meaning(failure, sent, self.time, &self.server.settings));
+            if let Some(failure) = reply.page.error.take() {
+                self.next_url = None;
+                return Err(errors::to_error(failure, sent, self.time_limit, &self.client.settings));
             }
-            if take(reply.step).is_break() {
-                self.stop().await;
+            if on_page(reply.page).is_break() {
+                self.cancel_running().await;
                 return Ok(());
             }
-            let Some(next) = self.running.clone() else { return Ok(()) };
-            reply = match self.within(server.follow(&next)).await {
+            let Some(next) = self.next_url.clone() else { return Ok(()) };
+            reply = match self.with_time_limit(server.fetch_next(&next)).await {
                 Ok(reply) => reply,
                 Err(error) => {
                     if matches!(error, Error::TimedOut { .. } | Error::Cancelled) {
-                        self.stop().await;
+                        self.cancel_running().await;
                     }
                     return Err(error);
                 }
@@ -100,73 +110,76 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends what is left: the transaction, in which nothing was written.
-    pub async fn end(mut self) {
-        if tokio::time::timeout(SOON, roll_back(&self.server, self.transaction.as_ref())).await.is_ok() {
+    /// Rolls back the transaction.
+    pub async fn finish(mut self) {
+        if tokio::time::timeout(CANCEL_TIMEOUT, roll_back(&self.client, self.transaction.as_ref())).await.is_ok() {
             self.transaction = None;
         }
     }
 
-    async fn stop(&mut self) {
-        if let Some(next) = &self.running
-            && tokio::time::timeout(SOON, self.server.cancel(next)).await.is_ok()
+    async fn cancel_running(&mut self) {
+        if let Some(next) = &self.next_url
+            && tokio::time::timeout(CANCEL_TIMEOUT, self.client.cancel(next)).await.is_ok()
         {
-            self.running = None;
+            self.next_url = None;
         }
     }
 
-    /// Waits for something as long as there is time and nobody says stop.
-    async fn within<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    /// Waits for a future until the time limit or cancellation.
+    async fn with_time_limit<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let mut work = pin!(work);
         loop {
             if self.cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let left = self.until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()));
+            let left = self.expires_at.map_or(POLL_INTERVAL, |until| until.saturating_duration_since(Instant::now()));
             if left.is_zero() {
-                return Err(Error::TimedOut { after: self.time });
+                return Err(Error::TimedOut { after: self.time_limit });
             }
             tokio::select! {
                 biased;
                 outcome = &mut work => return outcome,
-                () = tokio::time::sleep(left.min(LOOK)) => {}
+                () = tokio::time::sleep(left.min(POLL_INTERVAL)) => {}
             }
         }
     }
 }
 
-impl Drop for Session<'_> {
-    /// Whoever asked has gone, and perhaps the runtime with them: what is left is ended on a thread of its own.
+impl Drop for TrinoSession<'_> {
+    /// Cleans up on a separate thread, because the caller's runtime may be shutting down.
     fn drop(&mut self) {
-        let (running, transaction) = (self.running.take(), self.transaction.take());
+        let (running, transaction) = (self.next_url.take(), self.transaction.take());
         if running.is_none() && transaction.is_none() {
             return;
         }
-        let server = Arc::clone(&self.server);
+        let server = Arc::clone(&self.client);
         let work = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let (Ok(runtime), Ok(server)) = (runtime, server.apart()) else { return };
+            let (Ok(runtime), Ok(server)) = (runtime, server.with_own_connections()) else { return };
             let end = async {
                 if let Some(next) = running {
                     server.cancel(&next).await;
                 }
                 roll_back(&server, transaction.as_ref()).await;
             };
-            runtime.block_on(async { drop(tokio::time::timeout(ENDING, end).await) });
+            runtime.block_on(async { drop(tokio::time::timeout(CLEANUP_TIMEOUT, end).await) });
         };
-        // Where no thread can be had, the server's own clock ends the query.
+        // If no thread can be started, the server's own time limit ends the query.
         drop(std::thread::Builder::new().name("trino".into()).spawn(work));
     }
 }
 
-/// Ends a transaction. One that cannot be reached ends by itself after a while.
-async fn roll_back(server: &Server, transaction: Option<&HeaderValue>) {
+/// Rolls back a transaction. If the server cannot be reached, it times out there.
+async fn roll_back(server: &TrinoClient, transaction: Option<&HeaderValue>) {
     if transaction.is_none() {
         return;
     }
-    let mut next =
-        server.begin("ROLLBACK", &With { transaction, time: ENDING }).await.ok().and_then(|reply| reply.next);
+    let mut next = server
+        .submit("ROLLBACK", &StatementOptions { transaction, time: CLEANUP_TIMEOUT })
+        .await
+        .ok()
+        .and_then(|reply| reply.next);
     while let Some(url) = next {
-        next = server.follow(&url).await.ok().and_then(|reply| reply.next);
+        next = server.fetch_next(&url).await.ok().and_then(|reply| reply.next);
     }
 }

@@ -2,25 +2,20 @@
 //! classified by the database itself, without any lock of ours, and run through the public door. Afterwards the canary must be
 //! as it was: its rows, the catalogue, the settings, the files.
 //!
-//! One file for each database says how it is asked what a text is. `QUERYMEND_ATTACKS=20000` tries so many texts of each source
-//! (`material.rs`) instead of a hundred, or four hundred in a full run; what was seen is told with `--nocapture`. Servers are
-//! addressed as in `conformance`. A server is held (`querymend_testing::exclusive`) while it is compared with what it was before.
+//! `mod attacks` of each database in `engines` says how it is asked what a text is. `QUERYMEND_ATTACKS=20000` tries so many texts of each source
+//! (`corpora.rs`) instead of a hundred, or four hundred in a full run; what was seen is told with `--nocapture`. Servers are
+//! addressed as in `conformance`. A server is held (`querymend_testing::lock_server`) while it is compared with what it was before.
 
+pub mod corpora;
 mod datafusion;
-mod material;
 mod mutate;
-mod mysql;
-mod postgres;
-mod spark;
-mod sqlite;
-mod trino;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use querymend_engine::{Cancel, Engine, Error, Limits};
-use querymend_sql::{Approved, Context, Dialect, Policy, Schema, review};
+use querymend_engine::{CancelFlag, Engine, Error, Limits};
+use querymend_sql::{Approved, Dialect, EngineError, Policy, ReviewContext, Schema, review};
 use querymend_testing::{hang_timeout, scaled};
 
 /// Stands in a file that no query may read. No text that is sent holds it.
@@ -40,35 +35,13 @@ pub enum Seen {
 /// The query, if the critic approves the text.
 pub fn approved(sql: &str, dialect: &'static Dialect, schema: Option<&Schema>) -> Option<Approved> {
     let policy = Policy::default();
-    review(sql, &Context { schema, dialect, policy: &policy, question: None }).approve().ok()
-}
-
-/// The address of a server of the tests, if it is there and wanted. On CI it has to be.
-pub fn address(name: &str) -> Option<String> {
-    if !wanted(name) {
-        return None;
-    }
-    let address = std::env::var(format!("QUERYMEND_TEST_{}", name.to_uppercase())).ok();
-    if address.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "{name} is not there; scripts/engines.sh up {name}");
-        eprintln!("skipped on {name}: it is not there; scripts/engines.sh up {name}");
-    }
-    address
-}
-
-/// Whether `QUERYMEND_TEST_ENGINES` leaves a database in.
-pub fn wanted(name: &str) -> bool {
-    let list = std::env::var("QUERYMEND_TEST_ENGINES").unwrap_or_default();
-    let wanted = list.trim().is_empty() || list.split(',').any(|entry| entry.trim() == name);
-    if !wanted {
-        eprintln!("skipped on {name}: QUERYMEND_TEST_ENGINES leaves it out");
-    }
-    wanted
+    review(sql, &ReviewContext { schema, dialect, policy: &policy, question: None }).approve().ok()
 }
 
 /// What became of all texts on one database.
 pub struct Tally {
     engine: &'static str,
+    is_read_only_error: fn(&str, &EngineError) -> bool,
     tried: usize,
     approved: usize,
     reads: usize,
@@ -78,10 +51,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing so far.
-    pub fn new(engine: &'static str) -> Self {
+    /// Nothing so far. `is_read_only_error` is whether the engine refused a query because it does not only read.
+    pub fn new(engine: &'static str, is_read_only_error: fn(&str, &EngineError) -> bool) -> Self {
         let door = BTreeMap::new();
-        Self { engine, tried: 0, approved: 0, reads: 0, refused: 0, otherwise: Vec::new(), door }
+        Self { engine, is_read_only_error, tried: 0, approved: 0, reads: 0, refused: 0, otherwise: Vec::new(), door }
     }
 
     /// A text was put to the critic.
@@ -104,7 +77,7 @@ impl Tally {
         let limits = Limits { time: scaled(Duration::from_secs(2)), rows: 200, ..Limits::default() };
         let begun = Instant::now();
         let outcome = loop {
-            let outcome = engine.execute(query, &limits, &Cancel::new()).await;
+            let outcome = engine.execute(query, &limits, &CancelFlag::new()).await;
             // The servers are real, and have much to do: a connection may take longer than the limit.
             let is_busy = matches!(outcome, Err(Error::Unavailable { transient: true, .. }));
             if !is_busy || begun.elapsed() > hang_timeout() {
@@ -119,7 +92,7 @@ impl Tally {
                 }
                 "run"
             }
-            Err(Error::Rejected(error)) if is_lock(engine.dialect().name, query.sql(), &error.code, &error.message) => {
+            Err(Error::Rejected(error)) if (self.is_read_only_error)(query.sql(), &error) => {
                 self.otherwise.push(format!("refused by the lock, {}: {:?}", error.message, query.sql()));
                 "refused by the lock"
             }
@@ -132,7 +105,7 @@ impl Tally {
 
     /// Tells what was seen. Nothing may have been classified otherwise, and there must have been something to classify.
     pub fn end(self) {
-        let Self { engine, tried, approved, reads, refused, otherwise, door } = self;
+        let Self { engine, tried, approved, reads, refused, otherwise, door, .. } = self;
         eprintln!(
             "{engine}: {tried} texts tried, {approved} approved; of these {reads} one read to the database, {refused} refused by it, \
              {} otherwise; through the door: {door:?}",
@@ -154,20 +127,6 @@ impl Tally {
             sent == 0 || answered * 2 > sent,
             "{engine}: too many queries were stopped to prove anything: {door:?}"
         );
-    }
-}
-
-/// Whether an engine refused because the query does not only read.
-fn is_lock(dialect: &str, sql: &str, code: &str, message: &str) -> bool {
-    match dialect {
-        "sqlite" => matches!(code, "SQLITE_AUTH" | "SQLITE_READONLY" | "SQLITE_PERM"),
-        // A SELECT without columns is a read that gives nothing.
-        "postgres" => code == "25006" && !message.contains("gives no columns"),
-        "mysql" => code == "1792" || code == "1290",
-        // Trino describes tables and no queries; the engine's lock says so by the first word, before the server does.
-        "trino" => code == "READ_ONLY_VIOLATION" && !sql.starts_with("DESC"),
-        "spark" => code == "25006",
-        _ => false,
     }
 }
 

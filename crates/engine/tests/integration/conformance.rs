@@ -1,21 +1,21 @@
 //! What every engine must do, whatever the database. Each test runs on every engine that [`subjects`] knows.
 
-mod kinds;
-mod phrases;
-mod trouble;
+mod errors;
+mod transpile;
+mod types;
 
 use std::time::{Duration, Instant};
 
-use querymend_engine::{Cancel, Engine, Error, Limits};
+use querymend_engine::{CancelFlag, Engine, Error, Limits};
 use querymend_sql::schema::TableKind;
-use querymend_sql::{Cell, Context, Policy, classify, review};
-use querymend_testing::is_full;
+use querymend_sql::{Cell, Policy, ReviewContext, classify, review};
+use querymend_testing::is_full_suite;
 
-use crate::asking::{approve, ask, in_time, limits, long_limits};
-use crate::subjects::subjects;
+use crate::engines::subjects;
+use crate::support::{approve, ask, in_time, limits, long_limits};
 
 #[tokio::test]
-async fn f03_values_of_all_common_kinds_come_back_as_they_are() {
+async fn returns_values_of_common_types_unchanged() {
     for subject in subjects() {
         let engine = &*subject.open();
         let rows = ask(engine, "SELECT id, name, weight FROM things ORDER BY id").await.unwrap();
@@ -34,7 +34,7 @@ async fn f03_values_of_all_common_kinds_come_back_as_they_are() {
 }
 
 #[tokio::test]
-async fn f03_columns_of_one_name_and_no_rows_are_kept() {
+async fn keeps_duplicate_column_names_of_an_empty_result() {
     for subject in subjects() {
         let rows = ask(&*subject.open(), "SELECT id AS a, name AS a FROM things WHERE id > 99").await.unwrap();
         assert_eq!((rows.columns, rows.rows.len(), rows.truncated), (vec!["a".to_string(), "a".to_string()], 0, false));
@@ -42,7 +42,7 @@ async fn f03_columns_of_one_name_and_no_rows_are_kept() {
 }
 
 #[tokio::test]
-async fn f03_the_schema_and_the_connection_test_work() {
+async fn reads_the_schema_and_tests_the_connection() {
     for subject in subjects() {
         let engine = subject.open();
         engine.test_connection().await.unwrap();
@@ -57,13 +57,13 @@ async fn f03_the_schema_and_the_connection_test_work() {
             assert_eq!(things.primary_key, ["id"]);
             assert_eq!(things.columns.iter().map(|column| column.nullable).collect::<Vec<_>>(), [false, true, true]);
         }
-        let other = schema.table(subject.sizes()).unwrap();
+        let other = schema.table(subject.unicode_table).unwrap();
         assert_eq!(other.columns[0].name, "naïve col");
     }
 }
 
 #[tokio::test]
-async fn f03_a_probe_finds_what_execution_would_and_reads_nothing() {
+async fn probe_finds_the_errors_of_execution_without_reading() {
     for subject in subjects() {
         let engine = &*subject.open();
         engine.probe(&approve(engine, "SELECT name FROM things")).await.unwrap();
@@ -77,7 +77,7 @@ async fn f03_a_probe_finds_what_execution_would_and_reads_nothing() {
 }
 
 #[tokio::test]
-async fn l03_refusals_are_the_databases_own_words_and_can_be_classified() {
+async fn rejections_keep_the_database_message_and_classify() {
     for subject in subjects() {
         let engine = &*subject.open();
         for (sql, finding, hole, name) in [
@@ -98,13 +98,13 @@ async fn l03_refusals_are_the_databases_own_words_and_can_be_classified() {
 }
 
 #[tokio::test]
-async fn f03_more_rows_than_allowed_are_cut_off() {
+async fn truncates_at_the_row_limit() {
     for subject in subjects() {
         let engine = &*subject.open();
         let query = approve(engine, "SELECT id FROM things ORDER BY id");
         for (most, given, truncated) in [(0, 0, true), (2, 2, true), (3, 3, false), (4, 3, false)] {
             let limits = Limits { rows: most, ..limits() };
-            let rows = engine.execute(&query, &limits, &Cancel::new()).await.unwrap();
+            let rows = engine.execute(&query, &limits, &CancelFlag::new()).await.unwrap();
             assert_eq!((rows.rows.len(), rows.truncated), (given, truncated), "at most {most}");
         }
         let rows = ask(engine, subject.flood).await.unwrap();
@@ -113,11 +113,11 @@ async fn f03_more_rows_than_allowed_are_cut_off() {
 }
 
 #[tokio::test]
-async fn f03_more_bytes_than_allowed_are_cut_off_at_a_whole_row() {
+async fn truncates_at_the_byte_limit_after_a_whole_row() {
     for subject in subjects() {
         let engine = &*subject.open();
         let limits = Limits { rows: usize::MAX, bytes: 100_000, ..limits() };
-        let rows = engine.execute(&approve(engine, subject.flood), &limits, &Cancel::new()).await.unwrap();
+        let rows = engine.execute(&approve(engine, subject.flood), &limits, &CancelFlag::new()).await.unwrap();
         assert!(rows.truncated);
         assert!((500..5_000).contains(&rows.rows.len()), "{}", rows.rows.len());
         assert!(rows.rows.iter().all(|row| row.len() == 2));
@@ -125,14 +125,14 @@ async fn f03_more_bytes_than_allowed_are_cut_off_at_a_whole_row() {
 }
 
 #[tokio::test]
-async fn f03_a_query_without_end_is_stopped_in_time() {
+async fn stops_an_endless_query_at_its_deadline() {
     for subject in subjects() {
         let engine = &*subject.open();
         // What cannot even be connected to within the limit is reported in other words.
         engine.test_connection().await.unwrap();
         let time = Duration::from_millis(150);
         let (query, limits, cancel) =
-            (approve(engine, subject.endless), Limits { time, ..Limits::default() }, Cancel::new());
+            (approve(engine, subject.endless), Limits { time, ..Limits::default() }, CancelFlag::new());
         let begun = Instant::now();
         let outcome = in_time(subject.name, engine.execute(&query, &limits, &cancel)).await;
         assert_eq!(outcome, Err(Error::TimedOut { after: time }), "{}", subject.name);
@@ -143,10 +143,10 @@ async fn f03_a_query_without_end_is_stopped_in_time() {
 }
 
 #[tokio::test]
-async fn f03_a_query_can_be_cancelled() {
+async fn cancels_a_query() {
     for subject in subjects() {
         let engine = &*subject.open();
-        let cancel = Cancel::new();
+        let cancel = CancelFlag::new();
         // Most servers run the query by then; those that do not are told before they do, and the outcome is the same.
         let later = async {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -161,8 +161,8 @@ async fn f03_a_query_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn l12_many_queries_run_at_once() {
-    let count = if is_full() { 32 } else { 12 };
+async fn runs_many_queries_concurrently() {
+    let count = if is_full_suite() { 32 } else { 12 };
     for subject in subjects() {
         let engine: std::sync::Arc<dyn Engine> = subject.open().into();
         let asked: Vec<_> = (0..count)
@@ -179,7 +179,7 @@ async fn l12_many_queries_run_at_once() {
 }
 
 #[tokio::test]
-async fn c01_what_was_approved_for_another_dialect_is_not_run() {
+async fn rejects_sql_approved_for_another_dialect() {
     for subject in subjects() {
         let policy = Policy::default();
         let engine = subject.open();
@@ -188,11 +188,12 @@ async fn c01_what_was_approved_for_another_dialect_is_not_run() {
         } else {
             &querymend_sql::dialect::MYSQL
         };
-        let query = review("SELECT 1", &Context { schema: None, dialect: other, policy: &policy, question: None })
-            .approve()
-            .unwrap();
+        let query =
+            review("SELECT 1", &ReviewContext { schema: None, dialect: other, policy: &policy, question: None })
+                .approve()
+                .unwrap();
         assert!(matches!(engine.probe(&query).await, Err(Error::WrongDialect { .. })));
-        let outcome = engine.execute(&query, &limits(), &Cancel::new()).await;
+        let outcome = engine.execute(&query, &limits(), &CancelFlag::new()).await;
         assert!(matches!(outcome, Err(Error::WrongDialect { .. })));
     }
 }

@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use querymend_engine::sqlite::Sqlite;
+use querymend_engine::sqlite::SqliteEngine;
 use querymend_engine::{Engine, demo};
 use rusqlite::Connection;
 
 #[tokio::test]
-async fn the_shop_is_what_its_page_says() {
+async fn demo_database_matches_its_documentation() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.db");
     demo::write(&file).unwrap();
@@ -48,7 +48,7 @@ async fn the_shop_is_what_its_page_says() {
     }
 
     // One foreign key is left for the schema to conclude.
-    let schema = Sqlite::open(&file).unwrap().schema().await.unwrap();
+    let schema = SqliteEngine::open(&file).unwrap().schema().await.unwrap();
     let keys: Vec<(&str, &str, bool)> = schema
         .table("reviews")
         .unwrap()
@@ -63,7 +63,7 @@ async fn the_shop_is_what_its_page_says() {
 }
 
 #[test]
-fn the_shop_is_the_same_each_time() {
+fn demo_database_is_deterministic() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("one.db"), folder.path().join("two.db"));
     demo::write(&one).unwrap();
@@ -72,12 +72,12 @@ fn the_shop_is_the_same_each_time() {
 }
 
 #[test]
-fn what_is_there_is_not_overwritten() {
+fn demo_never_overwrites_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("precious.txt");
     fs::write(&file, "mine").unwrap();
     let error = demo::write(&file).unwrap_err();
-    assert!(error.to_string().ends_with("is already there"), "{error}");
+    assert!(error.to_string().ends_with("already exists"), "{error}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
     demo::write(&folder.path().join("shop.db")).unwrap();

@@ -3,6 +3,11 @@
 use std::io::BufRead;
 use std::process::{Command, Stdio};
 
+use querymend_engine::{Error, open};
+use querymend_sql::Cell;
+
+use crate::support::ask;
+
 /// A certificate of an authority of its own, and a small program that speaks TLS in front of a server that was built or set up
 /// without.
 pub struct Encrypted {
@@ -74,4 +79,20 @@ impl Encrypted {
         std::io::BufReader::new(proxy.stdout.take().unwrap()).read_line(&mut line).unwrap();
         Self { folder, proxy, port: line.trim().parse().unwrap() }
     }
+}
+
+/// Asserts that a connection fails until somebody does what the hint says: a certificate is trusted only if somebody says so, and a
+/// server without TLS is not asked without it.
+pub async fn assert_tls_rejected(address: &str, said: &str, hint: &str) {
+    let error = open(address).unwrap().test_connection().await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { transient: false, .. }), "{address}: {error:?}");
+    assert!(error.to_string().contains(said), "{address}: {error}");
+    assert!(error.hint().unwrap().contains(hint), "{address}: {error:?}");
+    assert!(!format!("{error:?}").contains(":reader@"), "{error:?}");
+}
+
+/// Asserts that queries are answered.
+pub async fn assert_connects(address: &str) {
+    let engine = open(address).unwrap();
+    assert_eq!(ask(&*engine, "SELECT count(*) FROM things").await.unwrap().rows, [[Cell::Integer(3)]], "{address}");
 }

@@ -1,7 +1,7 @@
 //! What networks do to the bytes between us and real servers, at many places of a call: each call ends with the right rows or with an
 //! error that says what to do, and the next one works.
 //!
-//!     eval "$(scripts/engines.sh up postgres mysql spark trino)"
+//!     eval "$(scripts/engines.sh up NAMES)"
 //!     cargo test -p querymend-engine --test integration faults:: -- --nocapture
 
 #[path = "../../../net/tests/proxy/mod.rs"]
@@ -10,86 +10,20 @@ mod proxy;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mysql_async::Conn;
-use mysql_async::prelude::Queryable;
-use querymend_engine::{Cancel, Engine, Error, Limits, open};
+use querymend_engine::{CancelFlag, Engine, Error, Limits, open};
 use querymend_sql::Rows;
-use querymend_testing::{exclusive, hang_timeout, is_full, scaled};
+use querymend_testing::{hang_timeout, is_full_suite, scaled};
 use tokio::time::{sleep, timeout};
-use tokio_postgres::{Client, NoTls};
 
 use self::proxy::{Counts, Fault, Plan, Proxy, Way, all, place, plans};
-use crate::asking::{approve, ask, limits};
-use crate::subjects::{Subject, servers};
+use crate::engines::servers;
+use crate::support::{approve, ask, limits};
 
 /// Enough rows that most of an answer is rows.
 const SQL: &str = "SELECT a.id, b.name, c.weight, d.name AS other, 'some words to make it longer' AS words \
     FROM things a CROSS JOIN things b CROSS JOIN things c CROSS JOIN things d ORDER BY a.id, b.id, c.id, d.id";
 /// How long tables may take to be listed before an engine gives up.
 const LISTING: Duration = Duration::from_secs(120);
-
-/// What a database on PostgreSQL holds that no other test connects to.
-const TABLES: &str = "CREATE TABLE things (id INTEGER PRIMARY KEY, name VARCHAR(40), weight DOUBLE PRECISION);
-    INSERT INTO things VALUES (1, 'one', 1.5), (2, 'zwölf O''Clock', NULL), (3, NULL, -0.25);
-    GRANT SELECT ON things TO reader";
-
-async fn connect(address: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(address, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
-}
-
-/// Gives the address of a server at which nobody else connects, where connections are counted: other tests run meanwhile.
-async fn isolated_address(subject: &Subject) -> String {
-    match subject.name {
-        "postgres" => {
-            let _lock = exclusive("postgres");
-            let address = subject.address.replacen("/app", "/faults", 1);
-            let as_admin = |address: &str| address.replacen("reader:reader@", "postgres:querymend@", 1);
-            let admin = connect(&as_admin(&subject.address)).await;
-            admin.batch_execute("DROP DATABASE IF EXISTS faults WITH (FORCE)").await.unwrap();
-            admin.batch_execute("CREATE DATABASE faults").await.unwrap();
-            connect(&as_admin(&address)).await.batch_execute(TABLES).await.unwrap();
-            address
-        }
-        "mysql" => {
-            let _lock = exclusive("mysql");
-            let mut owner =
-                Conn::from_url(subject.address.replacen("reader:reader@", "owner:owner@", 1)).await.unwrap();
-            for sql in [
-                "CREATE OR REPLACE USER faults@'127.0.0.1' IDENTIFIED BY 'unspoken'",
-                "GRANT SELECT ON app.* TO faults@'127.0.0.1'",
-            ] {
-                owner.query_drop(sql).await.unwrap();
-            }
-            owner.disconnect().await.unwrap();
-            subject.address.replacen("reader:reader@", "faults:unspoken@", 1)
-        }
-        // Nobody counts.
-        _ => subject.address.clone(),
-    }
-}
-
-/// How many are connected to a server beside whoever asks, where it says so.
-async fn others(subject: &Subject, address: &str) -> Option<i64> {
-    match subject.name {
-        "postgres" => {
-            let sql =
-                "SELECT count(*) - 1 FROM pg_stat_activity WHERE usename = 'reader' AND datname = current_database()";
-            Some(connect(address).await.query_one(sql, &[]).await.unwrap().get(0))
-        }
-        // Each user sees their own connections.
-        "mysql" => {
-            let mut connection = Conn::from_url(address).await.unwrap();
-            let sql = "SELECT count(*) - 1 FROM information_schema.processlist";
-            let others = connection.query_first(sql).await.unwrap();
-            connection.disconnect().await.unwrap();
-            others
-        }
-        // What runs on the others is told by tables that nobody may read here.
-        _ => None,
-    }
-}
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +62,7 @@ impl Road {
     async fn call(&self, call: Call, limits: &Limits) -> Result<Told, Error> {
         match call {
             Call::Cold | Call::Warm => {
-                self.engine.execute(&approve(&*self.engine, SQL), limits, &Cancel::new()).await.map(Told::Rows)
+                self.engine.execute(&approve(&*self.engine, SQL), limits, &CancelFlag::new()).await.map(Told::Rows)
             }
             Call::Schema => {
                 self.engine.schema().await.map(|schema| Told::Schema(serde_json::to_string(&schema).unwrap()))
@@ -246,11 +180,15 @@ fn representative(cases: &[(Call, Plan)]) -> Vec<(Call, Plan)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f03_whatever_the_network_does_rows_are_right_or_the_error_is_clear() {
+async fn network_faults_give_correct_rows_or_clear_errors() {
     let mut complaints = Vec::new();
-    let tries_all = is_full() || std::env::var_os("QUERYMEND_FAULTS").is_some();
+    let tries_all = is_full_suite() || std::env::var_os("QUERYMEND_FAULTS").is_some();
     for (subject, _) in servers() {
-        let address = isolated_address(&subject).await;
+        // Other tests run meanwhile, and their connections must not be counted.
+        let address = match &subject.connection_counter {
+            Some(counter) => (counter.isolated_address)(&subject.address).await,
+            None => subject.address.clone(),
+        };
         let (sizes, rows, schema) = healthy(&address).await;
         let (rows, schema) = (Arc::new(rows), Arc::new(schema));
         let mut cases: Vec<(Call, Plan)> = Vec::new();
@@ -263,11 +201,9 @@ async fn f03_whatever_the_network_does_rows_are_right_or_the_error_is_clear() {
             };
             cases.extend(plans(sent, received).into_iter().filter(fits).map(|plan| (call, plan)));
         }
-        // Servers are real, and share a machine; those in Java need most of it for a single query.
-        let is_java = ["spark", "trino"].contains(&subject.name);
         if !tries_all {
             cases = representative(&cases);
-            if is_java {
+            if subject.is_slow {
                 // Each fault either on a new connection or on one that was kept.
                 cases.retain(|(call, plan)| {
                     *call == Call::Schema || (*call == Call::Cold) == (plan.fault as usize).is_multiple_of(2)
@@ -282,18 +218,22 @@ async fn f03_whatever_the_network_does_rows_are_right_or_the_error_is_clear() {
                 async move { suffer(&address, call, plan, &expected).await },
             )
         });
-        let at_once = if is_java { 2 } else { 8 };
+        let at_once = if subject.is_slow { 2 } else { 8 };
         let (counts, why) = all(tried, at_once).await;
         complaints.extend(why);
         eprintln!("{}: {sizes:?} bytes; {counts:?}", subject.name);
         let begun = Instant::now();
-        let mut left = others(&subject, &address).await;
-        while left.is_some_and(|left| left > 0) && begun.elapsed() < hang_timeout() {
+        let others = async || match &subject.connection_counter {
+            Some(counter) => (counter.count)(&address).await,
+            None => 0,
+        };
+        let mut left = others().await;
+        while left > 0 && begun.elapsed() < hang_timeout() {
             sleep(Duration::from_millis(100)).await;
-            left = others(&subject, &address).await;
+            left = others().await;
         }
-        if left.is_some_and(|left| left > 0) {
-            complaints.push(format!("{}: {left:?} more are connected", subject.name));
+        if left > 0 {
+            complaints.push(format!("{}: {left} more are connected", subject.name));
         }
     }
     assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));

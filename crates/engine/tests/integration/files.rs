@@ -9,10 +9,10 @@ use std::time::Duration;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use querymend_engine::{Cancel, Engine, Error, Limits, open};
+use querymend_engine::{CancelFlag, Engine, Error, Limits, open};
 use querymend_sql::Cell;
 
-use crate::asking::{approve, ask, in_time, limits, long_limits};
+use crate::support::{approve, ask, in_time, limits, long_limits};
 
 fn text(text: &str) -> Cell {
     Cell::Text(text.into())
@@ -30,7 +30,7 @@ async fn rows(engine: &dyn Engine, sql: &str) -> Vec<Vec<Cell>> {
 }
 
 #[tokio::test]
-async fn f03_a_file_of_text_gets_the_types_that_all_of_its_values_have() {
+async fn infers_csv_types_from_all_values() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("orders.csv");
     let lines = [
@@ -96,7 +96,7 @@ async fn f03_a_file_of_text_gets_the_types_that_all_of_its_values_have() {
 }
 
 #[tokio::test]
-async fn f03_rows_without_names_and_rows_of_other_lengths_lose_nothing() {
+async fn keeps_all_cells_of_headerless_and_ragged_files() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("bare.tsv"), "1\tBonn\n2\tKöln\textra\n3\n").unwrap();
     fs::write(folder.path().join("twice.csv"), "name,Name,\nx,y,z\n").unwrap();
@@ -123,7 +123,7 @@ async fn f03_rows_without_names_and_rows_of_other_lengths_lose_nothing() {
 }
 
 #[tokio::test]
-async fn f03_objects_of_json_are_rows() {
+async fn reads_json_objects_as_rows() {
     let folder = tempfile::tempdir().unwrap();
     let lines = "{\"id\": 1, \"tags\": [\"a\", 2], \"at\": \"2024-02-29\"}\n\n{\"id\": 2.5, \"more\": true, \"big\": 18446744073709551615}\n";
     fs::write(folder.path().join("events.jsonl"), lines).unwrap();
@@ -169,7 +169,7 @@ fn parquet(path: &Path) {
 }
 
 #[tokio::test]
-async fn f03_parquet_is_read_with_its_types() {
+async fn reads_parquet_with_its_types() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sales.parquet");
     parquet(&file);
@@ -257,7 +257,7 @@ const STAFF: &str = "<row r=\"1\"><c r=\"A1\" t=\"inlineStr\"><is><t>name</t></i
     <row r=\"4\"><c r=\"A4\" t=\"inlineStr\"><is><t>Bo</t></is></c><c r=\"C4\"><v>2.5</v></c></row>";
 
 #[tokio::test]
-async fn f03_sheets_of_excel_are_tables() {
+async fn reads_excel_sheets_as_tables() {
     let folder = tempfile::tempdir().unwrap();
     let one = folder.path().join("staff.xlsx");
     workbook(&one, &[("Sheet1", STAFF), ("Empty", "")]);
@@ -276,7 +276,7 @@ async fn f03_sheets_of_excel_are_tables() {
 }
 
 #[tokio::test]
-async fn files_that_are_not_what_they_say_are_named_and_never_crash() {
+async fn reports_files_of_another_format_without_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a.parquet", "a.xlsx", "a.json", "a.jsonl"] {
         for bytes in [
@@ -315,7 +315,7 @@ async fn files_that_are_not_what_they_say_are_named_and_never_crash() {
 }
 
 #[tokio::test]
-async fn files_that_ask_for_more_than_there_is_are_refused_before_they_get_it() {
+async fn rejects_files_over_the_limits_before_allocation() {
     let folder = tempfile::tempdir().unwrap();
     let refuse = async |name: &str, said: &str| {
         let error = open(folder.path().join(name).to_str().unwrap()).unwrap().test_connection().await.unwrap_err();
@@ -326,7 +326,7 @@ async fn files_that_ask_for_more_than_there_is_are_refused_before_they_get_it() 
     zip.start_file("xl/sharedStrings.xml", zip::write::SimpleFileOptions::default()).unwrap();
     zip.write_all(b"<sst uniqueCount=\"10000000000000\"><si><t>a</t></si></sst>").unwrap();
     zip.finish().unwrap();
-    refuse("texts.xlsx", "more texts").await;
+    refuse("texts.xlsx", "more strings").await;
     // Columns within columns within columns: the compact form of the schema, written by hand.
     let depth = 200_000_u32;
     let mut footer = vec![0x15, 0x02, 0x19, 0xfc];
@@ -354,11 +354,11 @@ async fn files_that_ask_for_more_than_there_is_are_refused_before_they_get_it() 
     fs::write(folder.path().join("keys.jsonl"), keys.join("\n")).unwrap();
     refuse("keys.jsonl", "too many columns").await;
     fs::write(folder.path().join("open.csv"), format!("a,b\n1,\"{}", "x".repeat(70 << 20))).unwrap();
-    refuse("open.csv", "quotation mark").await;
+    refuse("open.csv", "closing quote").await;
 }
 
 #[tokio::test]
-async fn f03_a_file_that_changes_is_read_again_and_none_is_ever_written() {
+async fn rereads_changed_files_and_writes_none() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("n.csv");
     fs::write(&file, "n\n1\n2\n").unwrap();
@@ -376,7 +376,7 @@ async fn f03_a_file_that_changes_is_read_again_and_none_is_ever_written() {
 }
 
 #[tokio::test]
-async fn l07_reading_files_is_a_part_of_the_time_that_a_query_has() {
+async fn file_loading_counts_toward_the_query_deadline() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("n.csv");
     let lines: String = (0..100_000).map(|i| format!("{i},name of {i}\n")).collect();
@@ -385,14 +385,14 @@ async fn l07_reading_files_is_a_part_of_the_time_that_a_query_has() {
     let engine = open(address).unwrap();
     let query = approve(&*engine, "SELECT count(*) FROM n");
     let short = Limits { time: Duration::from_millis(5), ..Limits::default() };
-    let outcome = engine.execute(&query, &short, &Cancel::new()).await;
+    let outcome = engine.execute(&query, &short, &CancelFlag::new()).await;
     assert_eq!(outcome, Err(Error::TimedOut { after: short.time }));
     // Whoever has more time gets the answer.
     assert_eq!(rows(&*engine, "SELECT count(*) FROM n").await, [[Cell::Integer(100_000)]]);
     let lookup = Limits { time: limits().time, ..Limits::lookup(5) };
-    assert!(engine.execute(&query, &lookup, &Cancel::new()).await.is_ok());
+    assert!(engine.execute(&query, &lookup, &CancelFlag::new()).await.is_ok());
 
-    let (engine, cancel, limits) = (open(address).unwrap(), Cancel::new(), long_limits());
+    let (engine, cancel, limits) = (open(address).unwrap(), CancelFlag::new(), long_limits());
     // Reading has begun when the other is polled.
     let asked = async { tokio::join!(engine.execute(&query, &limits, &cancel), async { cancel.cancel() }).0 };
     assert_eq!(in_time("the cancel", asked).await, Err(Error::Cancelled));
@@ -400,7 +400,7 @@ async fn l07_reading_files_is_a_part_of_the_time_that_a_query_has() {
 }
 
 #[test]
-fn a_folder_without_files_says_what_can_be_read() {
+fn lists_supported_formats_for_an_empty_folder() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("shop.db"), "").unwrap();
     let error = open(&format!("file:{}", folder.path().display())).err().unwrap();

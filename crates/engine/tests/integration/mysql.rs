@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
-use querymend_engine::{Cancel, Engine, Error, Limits, Standing, open};
+use querymend_engine::{CancelFlag, CheckStatus, Engine, Error, Limits, open};
 use querymend_sql::Cell;
 use querymend_sql::schema::{ForeignKey, TableKind};
-use querymend_testing::{ServerLock, exclusive};
+use querymend_testing::{ServerLock, lock_server};
 
-use crate::asking::{approve, ask, eventually, in_time, long_limits};
+use crate::support::{approve, ask, eventually, in_time, long_limits};
 
 /// A database of its own for each test, filled by its owner, and the engine for whoever may do everything. One after another: they
 /// look at what the owner runs on the server.
@@ -25,7 +25,7 @@ impl Place {
             eprintln!("skipped on mysql: it is not there; scripts/engines.sh up mysql");
             return None;
         };
-        let lock = exclusive("mysql");
+        let lock = lock_server("mysql");
         let address = address.replace("reader:reader@", "owner:owner@");
         let mut owner = Conn::from_url(&address).await.unwrap();
         for sql in [
@@ -71,7 +71,7 @@ const FLOOD: &str = "SELECT a.i FROM n a, n b, n c, n d, n e, n f, n g, n h, n i
 const NUMBERS: [&str; 2] = ["CREATE TABLE n (i INT)", "INSERT INTO n VALUES (1), (2), (3)"];
 
 #[tokio::test]
-async fn f03_columns_of_every_kind_come_back_as_they_are() {
+async fn returns_every_column_type_unchanged() {
     let Some(place) = Place::with(&[
         "CREATE TABLE kinds (
             tiny TINYINT(1), small SMALLINT UNSIGNED, big BIGINT UNSIGNED, exact DECIMAL(38, 10), single FLOAT, year YEAR,
@@ -128,7 +128,7 @@ async fn f03_columns_of_every_kind_come_back_as_they_are() {
 }
 
 #[tokio::test]
-async fn f03_tables_views_and_keys_are_described() {
+async fn describes_tables_views_and_keys() {
     let Some(place) = Place::with(&[
         "CREATE TABLE people (id INT PRIMARY KEY COMMENT 'who', mail VARCHAR(99) NOT NULL UNIQUE, mood ENUM('good', 'it''s') NOT NULL,
             about JSON, first VARCHAR(9), last VARCHAR(9), UNIQUE (last, first), KEY (mood)) COMMENT 'All of us'",
@@ -180,11 +180,11 @@ async fn f03_tables_views_and_keys_are_described() {
 }
 
 #[tokio::test]
-async fn l07_what_is_stopped_is_stopped_on_the_server_too() {
+async fn stops_abandoned_queries_on_the_server() {
     let Some(mut place) = Place::with(&NUMBERS).await else { return };
     let engine = place.open();
     let endless = approve(&*engine, ENDLESS);
-    let cancel = Cancel::new();
+    let cancel = CancelFlag::new();
 
     let limits = Limits { time: Duration::from_millis(200), ..Limits::default() };
     let outcome = in_time("the limit", engine.execute(&endless, &limits, &cancel)).await;
@@ -200,7 +200,7 @@ async fn l07_what_is_stopped_is_stopped_on_the_server_too() {
     assert_eq!(in_time("the cancel", asked).await, Err(Error::Cancelled));
     place.until_idle("after a cancel").await;
 
-    let cancel = Cancel::new();
+    let cancel = CancelFlag::new();
     tokio::select! {
         outcome = engine.execute(&endless, &limits, &cancel) => panic!("{outcome:?}"),
         () = place.until_running("to be dropped") => {}
@@ -214,7 +214,7 @@ async fn l07_what_is_stopped_is_stopped_on_the_server_too() {
 }
 
 #[test]
-fn f03_one_engine_serves_one_runtime_after_another() {
+fn works_across_runtimes() {
     let start = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let Some(place) = start().block_on(Place::with(&NUMBERS)) else { return };
     let engine = place.open();
@@ -234,7 +234,7 @@ fn f03_one_engine_serves_one_runtime_after_another() {
 }
 
 #[tokio::test]
-async fn f03_a_kept_connection_that_died_is_replaced() {
+async fn replaces_a_dead_pooled_connection() {
     let Some(mut place) = Place::with(&NUMBERS).await else { return };
     let engine = place.open();
     for _ in 0..3 {
@@ -248,12 +248,12 @@ async fn f03_a_kept_connection_that_died_is_replaced() {
 }
 
 #[tokio::test]
-async fn f03_a_table_that_is_locked_is_waited_for_and_then_reported_as_passing() {
+async fn waits_for_a_locked_table_then_reports_transient() {
     let Some(mut place) = Place::with(&NUMBERS).await else { return };
     let engine = place.open();
     place.owner.query_drop("LOCK TABLES n WRITE").await.unwrap();
     let limits = Limits { time: Duration::from_millis(300), ..Limits::default() };
-    let (query, cancel) = (approve(&*engine, "SELECT i FROM n"), Cancel::new());
+    let (query, cancel) = (approve(&*engine, "SELECT i FROM n"), CancelFlag::new());
     let error = in_time("the limit", engine.execute(&query, &limits, &cancel)).await.unwrap_err();
     assert!(error.is_transient() || matches!(error, Error::TimedOut { .. }), "{error:?}");
     place.owner.query_drop("UNLOCK TABLES").await.unwrap();
@@ -261,17 +261,17 @@ async fn f03_a_table_that_is_locked_is_waited_for_and_then_reported_as_passing()
 }
 
 #[tokio::test]
-async fn l12_a_query_that_gets_no_connection_in_its_time_is_told_so() {
+async fn reports_an_exhausted_pool_at_the_deadline() {
     let Some(mut place) = Place::with(&NUMBERS).await else { return };
     let engine = place.open();
     let endless = approve(&*engine, ENDLESS);
-    let (limits, cancel) = (long_limits(), Cancel::new());
+    let (limits, cancel) = (long_limits(), CancelFlag::new());
     let busy = || engine.connections().map(|count| count.busy);
     let others = futures_util::future::join_all((0..8).map(|_| engine.execute(&endless, &limits, &cancel)));
     let late = async {
         eventually("all connections are used", async || busy() == Some(8)).await;
         let short = Limits { time: Duration::from_millis(200), ..Limits::default() };
-        let outcome = engine.execute(&approve(&*engine, "SELECT 1"), &short, &Cancel::new()).await;
+        let outcome = engine.execute(&approve(&*engine, "SELECT 1"), &short, &CancelFlag::new()).await;
         assert_eq!(busy(), Some(8));
         cancel.cancel();
         outcome
@@ -283,7 +283,7 @@ async fn l12_a_query_that_gets_no_connection_in_its_time_is_told_so() {
 }
 
 #[tokio::test]
-async fn l03_a_probe_finds_what_is_wrong_with_a_query() {
+async fn probe_reports_query_errors() {
     let Some(place) = Place::with(&[NUMBERS[0], NUMBERS[1], "CREATE TABLE m (i INT, t TEXT)"]).await else { return };
     let engine = place.open();
     for (sql, code, at) in [
@@ -310,24 +310,27 @@ async fn l03_a_probe_finds_what_is_wrong_with_a_query() {
 }
 
 #[tokio::test]
-async fn l13_a_connection_is_looked_over() {
+async fn checks_connection_health() {
     let Some(place) = Place::with(&NUMBERS).await else { return };
-    let checks = place.open().examine().await.unwrap();
-    let seen: Vec<(&str, Standing)> = checks.iter().map(|check| (check.what, check.standing)).collect();
+    let checks = place.open().check_health().await.unwrap();
+    let seen: Vec<(&str, CheckStatus)> = checks.iter().map(|check| (check.name, check.status)).collect();
     // The owner may do everything, and no lock of ours depends on that.
     assert_eq!(
         seen,
-        [("connection", Standing::Good), ("read-only lock", Standing::Good), ("rights", Standing::Doubtful)],
+        [("connection", CheckStatus::Passed), ("read-only", CheckStatus::Passed), ("rights", CheckStatus::Warning)],
         "{checks:?}"
     );
-    assert!(checks[1].seen.contains("READ ONLY transaction"), "{checks:?}");
+    assert!(checks[1].detail.contains("READ ONLY transaction"), "{checks:?}");
     assert!(checks[2].hint.as_ref().is_some_and(|hint| hint.contains("GRANT SELECT")), "{checks:?}");
 
-    let wrong = open(&place.address.replace("/place", "/nowhere")).unwrap().examine().await.unwrap_err();
+    let wrong = open(&place.address.replace("/place", "/nowhere")).unwrap().check_health().await.unwrap_err();
     assert!(!wrong.is_transient() && wrong.to_string().contains("no database `nowhere`"), "{wrong:?}");
     let stranger =
         open(&place.address.replace("owner:owner", "nobody:x")).unwrap().test_connection().await.unwrap_err();
-    assert!(!stranger.is_transient() && stranger.to_string().contains("does not let `nobody` in"), "{stranger:?}");
+    assert!(
+        !stranger.is_transient() && stranger.to_string().contains("rejected the login of `nobody`"),
+        "{stranger:?}"
+    );
     let insecure = open(&format!("{}?ssl-mode=required", place.address)).unwrap().test_connection().await.unwrap_err();
     assert!(!insecure.is_transient() && insecure.hint().is_some_and(|hint| hint.contains("ssl")), "{insecure:?}");
 }

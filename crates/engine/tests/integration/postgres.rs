@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use querymend_engine::{Cancel, Connections, Error, Limits, Standing, open};
+use querymend_engine::{CancelFlag, CheckStatus, Connections, Error, Limits, open};
 use querymend_sql::Cell;
 use querymend_sql::schema::{ForeignKey, TableKind};
-use querymend_testing::exclusive;
+use querymend_testing::lock_server;
 use tokio_postgres::{Client, NoTls};
 
-use crate::asking::{approve, ask, eventually, in_time, long_limits};
 use crate::encrypted::{Encrypted, Greeting};
+use crate::support::{approve, ask, eventually, in_time, long_limits};
 
 /// The address of the server, if there is one.
 fn address() -> Option<String> {
@@ -67,9 +67,9 @@ const MUSEUM: &str = "DROP ROLE IF EXISTS curator; CREATE ROLE curator LOGIN PAS
     GRANT SELECT (id, weight) ON vault.gold TO curator";
 
 #[tokio::test]
-async fn f03_tables_columns_and_keys_are_found_as_far_as_they_may_be_read() {
+async fn describes_readable_tables_columns_and_keys() {
     let Some(address) = address() else { return };
-    let _lock = exclusive("postgres");
+    let _lock = lock_server("postgres");
     let museum = make_database(&address, "museum").await;
     admin(&museum).await.batch_execute(MUSEUM).await.unwrap();
     let engine = open(&museum.replacen("reader:reader@", "curator:curator@", 1)).unwrap();
@@ -123,7 +123,7 @@ async fn f03_tables_columns_and_keys_are_found_as_far_as_they_may_be_read() {
 }
 
 #[tokio::test]
-async fn f03_values_are_the_same_however_they_are_sent() {
+async fn binary_and_text_encodings_give_equal_values() {
     let Some(address) = address() else { return };
     let engine = open(&address).unwrap();
     for values in [
@@ -152,7 +152,7 @@ async fn f03_values_are_the_same_however_they_are_sent() {
 }
 
 #[test]
-fn l12_runtimes_may_come_and_go() {
+fn works_across_runtimes() {
     let Some(address) = address() else { return };
     let engine = open(&address).unwrap();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -186,7 +186,7 @@ async fn until_ended(admin: &Client, words: &str) {
 }
 
 #[tokio::test]
-async fn f03_what_nobody_waits_for_ends_on_the_server_too() {
+async fn stops_abandoned_queries_on_the_server() {
     let Some(address) = address() else { return };
     let (engine, admin) = (open(&address).unwrap(), admin(&address).await);
     let endless = |mark: &str| {
@@ -194,7 +194,7 @@ async fn f03_what_nobody_waits_for_ends_on_the_server_too() {
     };
     let (dropped, cancelled, late) = (endless("nobody_waits"), endless("somebody_cancels"), endless("time_is_over"));
     let limits = long_limits();
-    let (query, cancel) = (approve(&*engine, &dropped), Cancel::new());
+    let (query, cancel) = (approve(&*engine, &dropped), CancelFlag::new());
     tokio::select! {
         outcome = engine.execute(&query, &limits, &cancel) => panic!("{outcome:?}"),
         () = until_running(&admin, "nobody_waits") => {}
@@ -213,21 +213,21 @@ async fn f03_what_nobody_waits_for_ends_on_the_server_too() {
     // The last one has cost its connection, and a new one may take longer than that.
     engine.test_connection().await.unwrap();
     let (query, limits) = (approve(&*engine, &late), Limits { time: Duration::from_millis(100), ..Limits::default() });
-    let outcome = in_time("the limit", engine.execute(&query, &limits, &Cancel::new())).await;
+    let outcome = in_time("the limit", engine.execute(&query, &limits, &CancelFlag::new())).await;
     assert_eq!(outcome, Err(Error::TimedOut { after: limits.time }));
     until_ended(&admin, "time_is_over").await;
 }
 
 #[tokio::test]
-async fn l12_a_query_does_not_wait_for_a_connection_for_ever() {
+async fn reports_an_exhausted_pool_at_the_deadline() {
     let Some(address) = address() else { return };
     let engine = open(&format!("{address}?pool=1")).unwrap();
     let (long, short) =
         (approve(&*engine, "SELECT count(*) FROM generate_series(1, 1000000000000)"), approve(&*engine, "SELECT 1"));
     let limits = Limits { time: Duration::from_millis(300), ..Limits::default() };
-    let (long_time, cancel) = (long_limits(), Cancel::new());
+    let (long_time, cancel) = (long_limits(), CancelFlag::new());
     let second = async {
-        let outcome = engine.execute(&short, &limits, &Cancel::new()).await;
+        let outcome = engine.execute(&short, &limits, &CancelFlag::new()).await;
         cancel.cancel();
         outcome
     };
@@ -239,12 +239,12 @@ async fn l12_a_query_does_not_wait_for_a_connection_for_ever() {
 }
 
 #[tokio::test]
-async fn l11_connections_are_counted() {
+async fn counts_connections() {
     let Some(address) = address() else { return };
     let engine = open(&format!("{address}?pool=2")).unwrap();
     let count = |idle, busy| Some(Connections { idle, busy });
     assert_eq!(engine.connections(), count(0, 0));
-    let (limits, cancel) = (long_limits(), Cancel::new());
+    let (limits, cancel) = (long_limits(), CancelFlag::new());
     engine.test_connection().await.unwrap();
     assert_eq!(engine.connections(), count(1, 0));
     let long = approve(&*engine, "SELECT count(*) FROM generate_series(1, 1000000000000)");
@@ -258,7 +258,7 @@ async fn l11_connections_are_counted() {
 }
 
 #[tokio::test]
-async fn l03_errors_have_codes_hints_and_places() {
+async fn errors_have_codes_hints_and_positions() {
     let Some(address) = address() else { return };
     let engine = open(&address).unwrap();
     for (sql, code, at) in [
@@ -279,7 +279,7 @@ async fn l03_errors_have_codes_hints_and_places() {
 }
 
 #[tokio::test]
-async fn f03_a_database_that_is_not_there_is_said_to_be() {
+async fn reports_a_missing_database() {
     let Some(address) = address() else { return };
     let engine = open(&address.replacen("/app", "/nowhere", 1)).unwrap();
     let error = engine.test_connection().await.unwrap_err();
@@ -288,25 +288,25 @@ async fn f03_a_database_that_is_not_there_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn l07_a_connection_can_be_looked_over() {
+async fn checks_connection_health() {
     let Some(address) = address() else { return };
-    let _lock = exclusive("postgres");
+    let _lock = lock_server("postgres");
     let admin = admin(&address).await;
     admin.batch_execute("DROP ROLE IF EXISTS visitor; CREATE ROLE visitor LOGIN PASSWORD 'visitor'").await.unwrap();
     for (address, rights) in [
-        (address.replacen("reader:reader@", "visitor:visitor@", 1), Standing::Good),
-        (address.clone(), Standing::Doubtful),
-        (as_admin(&address), Standing::Doubtful),
+        (address.replacen("reader:reader@", "visitor:visitor@", 1), CheckStatus::Passed),
+        (address.clone(), CheckStatus::Warning),
+        (as_admin(&address), CheckStatus::Warning),
     ] {
-        let checks = open(&address).unwrap().examine().await.unwrap();
-        let standings: Vec<(&str, Standing)> = checks.iter().map(|check| (check.what, check.standing)).collect();
+        let checks = open(&address).unwrap().check_health().await.unwrap();
+        let standings: Vec<(&str, CheckStatus)> = checks.iter().map(|check| (check.name, check.status)).collect();
         assert_eq!(
             standings,
             [
-                ("connection", Standing::Good),
-                ("read-only lock", Standing::Good),
+                ("connection", CheckStatus::Passed),
+                ("read-only", CheckStatus::Passed),
                 ("rights", rights),
-                ("encryption", Standing::Good)
+                ("encryption", CheckStatus::Passed)
             ],
             "{checks:?}"
         );
@@ -315,7 +315,7 @@ async fn l07_a_connection_can_be_looked_over() {
 }
 
 #[tokio::test]
-async fn f03_a_certificate_is_trusted_only_if_somebody_says_so() {
+async fn trusts_only_configured_certificates() {
     let Some(address) = address() else { return };
     let encrypted = Encrypted::start(&address, Greeting::Postgres);
     let (place, port) = (format!("postgres://reader:reader@127.0.0.1:{}/app", encrypted.port), encrypted.port);
@@ -325,7 +325,7 @@ async fn f03_a_certificate_is_trusted_only_if_somebody_says_so() {
     // Cancelling goes over a connection of its own, which is encrypted as well.
     let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT count(*) AS over_tls FROM n";
     let (query, cancel, limits, admin) =
-        (approve(&*engine, endless), Cancel::new(), long_limits(), admin(&address).await);
+        (approve(&*engine, endless), CancelFlag::new(), long_limits(), admin(&address).await);
     let later = async {
         until_running(&admin, "over_tls").await;
         cancel.cancel();
@@ -345,9 +345,9 @@ async fn f03_a_certificate_is_trusted_only_if_somebody_says_so() {
 }
 
 #[tokio::test]
-async fn f03_a_query_is_read_anew_when_its_table_has_changed() {
+async fn reprepares_a_query_after_its_table_changes() {
     let Some(address) = address() else { return };
-    let _lock = exclusive("postgres");
+    let _lock = lock_server("postgres");
     let moods = make_database(&address, "moods").await;
     let (engine, admin) = (open(&format!("{moods}?pool=1")).unwrap(), admin(&moods).await);
     let make = |columns: &str| {

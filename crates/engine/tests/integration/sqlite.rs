@@ -4,15 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use querymend_engine::sqlite::Sqlite;
-use querymend_engine::{Cancel, Engine, Error, Limits, open};
+use querymend_engine::sqlite::SqliteEngine;
+use querymend_engine::{CancelFlag, Engine, Error, Limits, open};
 use querymend_sql::schema::{ForeignKey, Table, TableKind};
-use querymend_sql::{Cell, Context, Policy, Rows, Schema, review};
+use querymend_sql::{Cell, Policy, ReviewContext, Rows, Schema, review};
 use querymend_testing::{hang_timeout, wait_until};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::asking::{approve, ask, eventually, in_time, limits, long_limits};
+use crate::support::{approve, ask, eventually, in_time, limits, long_limits};
 
 fn database(sql: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -22,13 +22,13 @@ fn database(sql: &str) -> (TempDir, PathBuf) {
 }
 
 async fn value(path: &Path, sql: &str) -> Result<Cell, Error> {
-    let engine = Sqlite::open(path)?;
+    let engine = SqliteEngine::open(path)?;
     Ok(ask(&engine, sql).await?.rows[0][0].clone())
 }
 
 async fn schema(sql: &str) -> Schema {
     let (_folder, file) = database(sql);
-    Sqlite::open(&file).unwrap().schema().await.unwrap()
+    SqliteEngine::open(&file).unwrap().schema().await.unwrap()
 }
 
 fn names_in(folder: &Path) -> Vec<String> {
@@ -52,7 +52,7 @@ async fn trouble(path: &Path) -> (String, String, bool) {
 }
 
 #[tokio::test]
-async fn f03_files_that_are_no_database_are_explained() {
+async fn reports_files_that_are_not_databases() {
     let folder = tempfile::tempdir().unwrap();
     let within = |name: &str| folder.path().join(name);
     for (name, length) in [("tiny", 1), ("short", 50), ("page", 600), ("long", 20_000)] {
@@ -85,7 +85,7 @@ async fn f03_files_that_are_no_database_are_explained() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn f03_pipes_devices_and_dangling_links_are_refused_without_waiting() {
+async fn rejects_pipes_devices_and_dangling_links_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
@@ -99,7 +99,7 @@ async fn f03_pipes_devices_and_dangling_links_are_refused_without_waiting() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn f03_a_file_without_permission_is_explained() {
+async fn reports_a_file_without_read_permission() {
     use std::os::unix::fs::PermissionsExt;
     let (_folder, file) = database("CREATE TABLE t (x)");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
@@ -110,11 +110,11 @@ async fn f03_a_file_without_permission_is_explained() {
 }
 
 #[tokio::test]
-async fn f03_an_empty_file_is_a_database_without_tables() {
+async fn reads_an_empty_file_as_a_database_without_tables() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("empty.db");
     fs::write(&file, "").unwrap();
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     engine.test_connection().await.unwrap();
     assert!(engine.schema().await.unwrap().tables().is_empty());
     assert_eq!(ask(&engine, "SELECT 1").await.unwrap().rows, [[Cell::Integer(1)]]);
@@ -123,7 +123,7 @@ async fn f03_an_empty_file_is_a_database_without_tables() {
 }
 
 #[tokio::test]
-async fn f03_a_damaged_file_is_explained() {
+async fn reports_a_damaged_file() {
     let (_folder, file) = database("CREATE TABLE t (x); INSERT INTO t VALUES (1)");
     let mut bytes = fs::read(&file).unwrap();
     bytes[100..4000].fill(0xff);
@@ -132,7 +132,7 @@ async fn f03_a_damaged_file_is_explained() {
 }
 
 #[tokio::test]
-async fn f03_a_locked_file_is_waited_for_and_then_reported_as_passing() {
+async fn waits_for_a_locked_file_then_reports_transient() {
     let (_folder, file) = database("CREATE TABLE t (x); INSERT INTO t VALUES (1)");
     let writer = Connection::open(&file).unwrap();
     writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -144,14 +144,14 @@ async fn f03_a_locked_file_is_waited_for_and_then_reported_as_passing() {
     assert_eq!(value(&file, "SELECT x FROM t").await.unwrap(), Cell::Integer(1));
 
     // A short time limit is also a limit on waiting, and a warm connection reports a lock as a fresh one does.
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     engine.test_connection().await.unwrap();
     writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let query = approve(&engine, "SELECT x FROM t");
     let limits = Limits { time: Duration::from_millis(50), ..Limits::default() };
     let begun = Instant::now();
     let error = loop {
-        let error = engine.execute(&query, &limits, &Cancel::new()).await.unwrap_err();
+        let error = engine.execute(&query, &limits, &CancelFlag::new()).await.unwrap_err();
         // A wait for the lock that outlasts the limit is always given up like this; one that does not, only where its thread was late.
         let is_late = matches!(error, Error::TimedOut { .. });
         if !is_late || begun.elapsed() > hang_timeout() {
@@ -163,7 +163,7 @@ async fn f03_a_locked_file_is_waited_for_and_then_reported_as_passing() {
 }
 
 #[tokio::test]
-async fn reading_leaves_the_lock_of_a_writer_in_the_same_program_alone() {
+async fn reading_keeps_a_writer_lock_of_the_same_process() {
     let (_folder, file) = database("CREATE TABLE t (x); INSERT INTO t VALUES (1)");
     let writer = Connection::open(&file).unwrap();
     writer.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (2)").unwrap();
@@ -179,10 +179,10 @@ async fn reading_leaves_the_lock_of_a_writer_in_the_same_program_alone() {
 }
 
 #[tokio::test]
-async fn f03_a_database_in_wal_mode_is_read_without_leaving_files_beside_it() {
+async fn reads_wal_databases_without_leaving_files() {
     let (folder, file) = database("PRAGMA journal_mode = WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1)");
     assert_eq!(names_in(folder.path()), ["a.db"]);
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     assert_eq!(ask(&engine, "SELECT count(*) FROM t").await.unwrap().rows, [[Cell::Integer(1)]]);
     assert_eq!(engine.schema().await.unwrap().tables().len(), 1);
     assert_eq!(names_in(folder.path()), ["a.db"]);
@@ -222,24 +222,24 @@ fn crashed(mode: &str, kept: &[&str]) -> (TempDir, PathBuf) {
 }
 
 #[tokio::test]
-async fn f03_a_database_left_in_the_middle_of_a_write_is_explained() {
+async fn reports_a_database_with_an_unfinished_write() {
     let (folder, file) = crashed("DELETE", &["a.db", "a.db-journal"]);
     let (what, hint, transient) = trouble(&file).await;
-    assert_eq!(what, "`FILE` was left in the middle of a write, which reading alone cannot finish");
+    assert_eq!(what, "`FILE` has an unfinished write, which cannot be recovered read-only");
     assert!(hint.contains("so that it can recover") && !transient);
     // Nothing was mended or thrown away on the quiet.
     assert_eq!(names_in(folder.path()), ["a.db", "a.db-journal"]);
 }
 
 #[tokio::test]
-async fn f03_a_log_that_was_left_behind_is_read() {
+async fn reads_a_leftover_wal_log() {
     let (_folder, file) = crashed("WAL", &["a.db", "a.db-wal"]);
     assert_eq!(value(&file, "SELECT count(*) FROM t").await.unwrap(), Cell::Integer(2));
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn f03_databases_in_folders_that_cannot_be_written_to_are_read_or_explained() {
+async fn reads_or_reports_databases_in_read_only_folders() {
     use std::os::unix::fs::PermissionsExt;
     let close = |folder: &TempDir, mode| fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
 
@@ -260,9 +260,9 @@ async fn f03_databases_in_folders_that_cannot_be_written_to_are_read_or_explaine
 }
 
 #[tokio::test]
-async fn a_file_that_is_replaced_or_removed_is_noticed() {
+async fn notices_a_replaced_or_removed_file() {
     let (folder, file) = database("CREATE TABLE t (x); INSERT INTO t VALUES ('old')");
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     assert_eq!(ask(&engine, "SELECT x FROM t").await.unwrap().rows, [[Cell::Text("old".into())]]);
     let (_other_folder, other) = database("CREATE TABLE t (x); INSERT INTO t VALUES ('new')");
     fs::copy(&other, folder.path().join("b.db")).unwrap();
@@ -274,11 +274,11 @@ async fn a_file_that_is_replaced_or_removed_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_query_that_nobody_waits_for_is_stopped() {
+async fn stops_a_dropped_query() {
     let (_folder, file) = database("CREATE TABLE t (x); INSERT INTO t VALUES (1)");
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     let endless = "WITH RECURSIVE n (i) AS (SELECT x FROM t UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
-    let (query, limits, cancel) = (approve(&engine, endless), long_limits(), Cancel::new());
+    let (query, limits, cancel) = (approve(&engine, endless), long_limits(), CancelFlag::new());
     // As long as a query runs it holds a lock, beside which nobody can have the file alone.
     let writer = Connection::open(&file).unwrap();
     writer.busy_timeout(Duration::ZERO).unwrap();
@@ -291,9 +291,9 @@ async fn a_query_that_nobody_waits_for_is_stopped() {
 }
 
 #[test]
-fn an_engine_works_without_a_runtime() {
+fn works_without_a_runtime() {
     let (_folder, file) = database("CREATE TABLE t (x); INSERT INTO t VALUES (7)");
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     let mut asked = Box::pin(ask(&engine, "SELECT x FROM t"));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let std::task::Poll::Ready(answer) = asked.as_mut().poll(&mut context) else { panic!("it waited for a runtime") };
@@ -301,7 +301,7 @@ fn an_engine_works_without_a_runtime() {
 }
 
 #[tokio::test]
-async fn values_of_every_storage_class_become_cells() {
+async fn converts_every_storage_class_to_cells() {
     let (_folder, file) = database("CREATE TABLE t (x)");
     for (sql, cell) in [
         ("SELECT NULL", Cell::Null),
@@ -326,12 +326,12 @@ async fn values_of_every_storage_class_become_cells() {
 }
 
 #[tokio::test]
-async fn a_value_larger_than_the_limit_is_left_out() {
+async fn truncates_before_a_value_over_the_byte_limit() {
     let (_folder, file) =
         database("CREATE TABLE t (x); INSERT INTO t VALUES ('small'), (zeroblob(3000000)), ('after')");
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     let limits = Limits { bytes: 1_000_000, ..limits() };
-    let rows = engine.execute(&approve(&engine, "SELECT x FROM t"), &limits, &Cancel::new()).await.unwrap();
+    let rows = engine.execute(&approve(&engine, "SELECT x FROM t"), &limits, &CancelFlag::new()).await.unwrap();
     assert_eq!((rows.rows, rows.truncated), (vec![vec![Cell::Text("small".into())]], true));
 }
 
@@ -379,7 +379,7 @@ async fn columns_keep_their_order_types_and_nullability() {
 }
 
 #[tokio::test]
-async fn foreign_keys_are_resolved_and_those_that_lead_nowhere_left_out() {
+async fn resolves_foreign_keys_and_omits_dangling_ones() {
     let schema = schema(
         r#"CREATE TABLE "Parent" (p INTEGER PRIMARY KEY, other TEXT UNIQUE);
            CREATE TABLE pair (x INT, y INT, PRIMARY KEY (y, x));
@@ -408,7 +408,7 @@ async fn foreign_keys_are_resolved_and_those_that_lead_nowhere_left_out() {
 }
 
 #[tokio::test]
-async fn only_indexes_that_make_columns_unique_count() {
+async fn counts_only_indexes_that_make_columns_unique() {
     let schema = schema(
         "CREATE TABLE t (a INTEGER PRIMARY KEY, b UNIQUE, c, d, e, UNIQUE (d, c));
          CREATE UNIQUE INDEX whole ON t (e);
@@ -422,14 +422,14 @@ async fn only_indexes_that_make_columns_unique_count() {
 }
 
 #[tokio::test]
-async fn virtual_tables_are_tables_and_their_shadows_are_not() {
+async fn lists_virtual_tables_without_their_shadow_tables() {
     let (_folder, file) = database(
         "CREATE VIRTUAL TABLE places USING rtree (id, x0, x1, y0, y1); INSERT INTO places VALUES (1, 0, 1, 0, 1), (2, 5, 6, 5, 6);
          CREATE VIRTUAL TABLE notes USING fts5 (title, body); INSERT INTO notes VALUES ('a', 'some words');
          CREATE VIRTUAL TABLE old_notes USING fts4 (body); INSERT INTO old_notes VALUES ('other words');
          CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT); ANALYZE;",
     );
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     let schema = engine.schema().await.unwrap();
     let names: Vec<&str> = schema.tables().iter().map(|table| table.name.as_str()).collect();
     assert_eq!(names, ["places", "notes", "old_notes", "counted"]);
@@ -450,7 +450,7 @@ async fn virtual_tables_are_tables_and_their_shadows_are_not() {
 }
 
 #[tokio::test]
-async fn f11_samples_are_read_only_when_asked_for() {
+async fn reads_samples_only_on_request() {
     let (_folder, file) = database(
         "CREATE TABLE t (a TEXT, b INT, c TEXT);
          INSERT INTO t VALUES ('x', 1, NULL), ('y', 2, ''), ('x', 3, hex(zeroblob(99))), ('z', 4, 'ok');",
@@ -458,14 +458,14 @@ async fn f11_samples_are_read_only_when_asked_for() {
     let samples = |schema: Schema| -> Vec<Vec<String>> {
         schema.tables()[0].columns.iter().map(|column| column.samples.clone()).collect()
     };
-    let without = Sqlite::open(&file).unwrap().schema().await.unwrap();
+    let without = SqliteEngine::open(&file).unwrap().schema().await.unwrap();
     assert!(samples(without).iter().all(Vec::is_empty));
-    let with = Sqlite::open(&file).unwrap().introspect_samples(2).schema().await.unwrap();
+    let with = SqliteEngine::open(&file).unwrap().introspect_samples(2).schema().await.unwrap();
     assert_eq!(samples(with), [vec!["x", "y"], vec![], vec!["ok"]]);
 }
 
 #[tokio::test]
-async fn c01_a_denied_table_is_denied_behind_a_view_too() {
+async fn denied_table_is_denied_behind_a_view() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("views.db");
     let writer = rusqlite::Connection::open(&path).unwrap();
@@ -476,9 +476,10 @@ async fn c01_a_denied_table_is_denied_behind_a_view_too() {
     let engine = querymend_engine::open(path.to_str().unwrap()).unwrap();
     let schema = engine.schema().await.unwrap();
     let ask = async |policy: Policy| {
-        let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
+        let context =
+            ReviewContext { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
         let approved = review("SELECT pw FROM v", &context).approve().unwrap();
-        engine.execute(&approved, &limits(), &Cancel::new()).await
+        engine.execute(&approved, &limits(), &CancelFlag::new()).await
     };
     assert!(
         ask(Policy { deny_tables: vec!["secret".into()], ..Policy::default() }).await.is_err(),
@@ -493,7 +494,7 @@ async fn c01_a_denied_table_is_denied_behind_a_view_too() {
 }
 
 #[tokio::test]
-async fn hidden_columns_of_full_text_tables_can_be_named() {
+async fn accepts_hidden_columns_of_full_text_tables() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fts.db");
     let writer = rusqlite::Connection::open(&path).unwrap();
@@ -502,29 +503,29 @@ async fn hidden_columns_of_full_text_tables_can_be_named() {
     let engine = querymend_engine::open(path.to_str().unwrap()).unwrap();
     let schema = engine.schema().await.unwrap();
     let policy = Policy::default();
-    let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
+    let context = ReviewContext { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
     let reviewed = review("SELECT body, rank FROM ft WHERE ft MATCH 'hello' ORDER BY rank", &context);
     assert!(reviewed.is_clean(), "{:?}", reviewed.findings);
-    let rows = engine.execute(&reviewed.approve().unwrap(), &limits(), &Cancel::new()).await.unwrap();
+    let rows = engine.execute(&reviewed.approve().unwrap(), &limits(), &CancelFlag::new()).await.unwrap();
     assert_eq!(rows.rows.len(), 1);
 }
 
 /// What `Engine::execute` gives for a query under a policy, however the review looks at its names.
 async fn under(engine: &dyn Engine, policy: &Policy, sql: &str) -> Result<Rows, Error> {
     // Approved as if everything could be read: the engine alone must hold.
-    let context = Context { schema: None, dialect: engine.dialect(), policy, question: None };
+    let context = ReviewContext { schema: None, dialect: engine.dialect(), policy, question: None };
     let query = review(sql, &context).approve().unwrap_or_else(|refused| panic!("{sql}: {refused}"));
-    engine.execute(&query, &limits(), &Cancel::new()).await
+    engine.execute(&query, &limits(), &CancelFlag::new()).await
 }
 
-/// Set for the process that [`one_long_instruction_does_not_outlast_the_limit_nor_a_cancel`] starts.
+/// Set for the process that [`deadline_and_cancel_end_one_long_instruction`] starts.
 const ALONE: &str = "QUERYMEND_TEST_ALONE";
 
 #[tokio::test]
-async fn one_long_instruction_does_not_outlast_the_limit_nor_a_cancel() {
+async fn deadline_and_cancel_end_one_long_instruction() {
     // The threads that are left behind compute for hours, so that they have a process which they end with.
     if std::env::var_os(ALONE).is_none() {
-        let name = "sqlite::one_long_instruction_does_not_outlast_the_limit_nor_a_cancel";
+        let name = "sqlite::deadline_and_cancel_end_one_long_instruction";
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         let ended = again.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
         let (said, wrong) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
@@ -532,11 +533,11 @@ async fn one_long_instruction_does_not_outlast_the_limit_nor_a_cancel() {
         return;
     }
     let (_folder, file) = database("CREATE TABLE t (x)");
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     // Compares each of eight million places with seven million bytes.
     let query = approve(&engine, "SELECT instr(zeroblob(15000000) || x'01', zeroblob(7000000) || x'02')");
     let time = Duration::from_millis(300);
-    let (short, cancel) = (Limits { time, ..Limits::default() }, Cancel::new());
+    let (short, cancel) = (Limits { time, ..Limits::default() }, CancelFlag::new());
     let outcome = in_time("the limit", engine.execute(&query, &short, &cancel)).await;
     assert_eq!(outcome, Err(Error::TimedOut { after: time }));
 
@@ -552,7 +553,7 @@ async fn one_long_instruction_does_not_outlast_the_limit_nor_a_cancel() {
 }
 
 #[tokio::test]
-async fn c01_what_a_virtual_table_holds_is_denied_with_it() {
+async fn denied_table_is_denied_behind_a_virtual_table() {
     let (_folder, file) = database(
         "CREATE TABLE salaries (id INTEGER PRIMARY KEY, body TEXT); INSERT INTO salaries VALUES (1, 'four thousand');
          CREATE VIRTUAL TABLE docs USING fts5 (body); INSERT INTO docs VALUES ('a secret');
@@ -562,7 +563,7 @@ async fn c01_what_a_virtual_table_holds_is_denied_with_it() {
          CREATE VIRTUAL TABLE pay USING fts5 (body, content='salaries', content_rowid='id');
          INSERT INTO pay (pay) VALUES ('rebuild'); CREATE TABLE docs_of_mine (x); INSERT INTO docs_of_mine VALUES (1);",
     );
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     let secret = [
         "SELECT body FROM docs",
         "SELECT c0 FROM docs_content",
@@ -586,10 +587,10 @@ async fn c01_what_a_virtual_table_holds_is_denied_with_it() {
     for sql in secret {
         // Once without a policy first, so that a pooled connection has seen the table.
         under(&engine, &Policy::default(), sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-        let context = Context { schema: None, dialect: engine.dialect(), policy: &policy, question: None };
+        let context = ReviewContext { schema: None, dialect: engine.dialect(), policy: &policy, question: None };
         // What the review refuses by its name never gets here.
         if let Ok(query) = review(sql, &context).approve() {
-            let outcome = engine.execute(&query, &limits(), &Cancel::new()).await;
+            let outcome = engine.execute(&query, &limits(), &CancelFlag::new()).await;
             assert!(matches!(outcome, Err(Error::Rejected(_))), "{sql}: {outcome:?}");
         }
     }
@@ -604,9 +605,9 @@ async fn c01_what_a_virtual_table_holds_is_denied_with_it() {
 }
 
 #[tokio::test]
-async fn c01_a_denied_function_is_denied_behind_a_view_too() {
+async fn denied_function_is_denied_behind_a_view() {
     let (_folder, file) = database("CREATE VIEW v AS SELECT hex('a') AS x; CREATE VIEW w AS SELECT upper('a') AS x");
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     let policy = Policy { deny_functions: vec!["HEX".into()], ..Policy::default() };
     assert!(matches!(under(&engine, &policy, "SELECT x FROM v").await, Err(Error::Rejected(_))));
     assert_eq!(under(&engine, &policy, "SELECT x FROM w").await.unwrap().rows, [[Cell::Text("A".into())]]);
@@ -617,7 +618,7 @@ async fn thousands_of_steps(engine: &dyn Engine, sql: &str) -> u64 {
     let query = approve(engine, sql);
     for thousands in 0..1_000 {
         let limits = Limits { steps: Some(thousands * 1_000), ..limits() };
-        match engine.execute(&query, &limits, &Cancel::new()).await {
+        match engine.execute(&query, &limits, &CancelFlag::new()).await {
             Err(Error::StepLimit { .. }) => {}
             Ok(_) => return thousands,
             Err(error) => panic!("{error}"),
@@ -627,16 +628,16 @@ async fn thousands_of_steps(engine: &dyn Engine, sql: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_query_takes_the_same_steps_on_every_connection() {
+async fn counts_equal_steps_on_every_connection() {
     let (_folder, file) = database(
         "CREATE TABLE t (x INTEGER, y TEXT);
          WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
          INSERT INTO t SELECT i, 'value ' || i FROM n;",
     );
     let sql = "SELECT count(*) FROM t WHERE y = 'nowhere'";
-    let fresh = thousands_of_steps(&Sqlite::open(&file).unwrap(), sql).await;
+    let fresh = thousands_of_steps(&SqliteEngine::open(&file).unwrap(), sql).await;
     assert!(fresh > 5, "{fresh}");
-    let warm = Sqlite::open(&file).unwrap();
+    let warm = SqliteEngine::open(&file).unwrap();
     for _ in 0..3 {
         assert_eq!(thousands_of_steps(&warm, sql).await, fresh);
     }
@@ -645,24 +646,24 @@ async fn a_query_takes_the_same_steps_on_every_connection() {
 }
 
 #[tokio::test]
-async fn a_lookup_without_end_is_stopped_by_its_steps() {
+async fn step_limit_stops_an_endless_lookup() {
     let (_folder, file) = database("CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3), (4), (5), (6), (7), (8);");
-    let engine = Sqlite::open(&file).unwrap();
+    let engine = SqliteEngine::open(&file).unwrap();
     let endless = approve(&engine, "SELECT count(*) FROM t a, t b, t c, t d, t e, t f, t g, t h, t i, t j");
     let lookup = Limits { time: hang_timeout(), ..Limits::lookup(1) };
-    let stopped = in_time("the lookup", engine.execute(&endless, &lookup, &Cancel::new())).await.unwrap_err();
+    let stopped = in_time("the lookup", engine.execute(&endless, &lookup, &CancelFlag::new())).await.unwrap_err();
     assert!(matches!(stopped, Error::StepLimit { .. }), "{stopped:?}");
     assert!(stopped.to_string().contains("steps") && stopped.hint().is_some() && !stopped.is_transient());
     let small = approve(&engine, "SELECT 1 FROM t WHERE x = 8");
-    assert_eq!(engine.execute(&small, &lookup, &Cancel::new()).await.unwrap().rows.len(), 1);
+    assert_eq!(engine.execute(&small, &lookup, &CancelFlag::new()).await.unwrap().rows.len(), 1);
 }
 
 #[tokio::test]
-async fn the_data_version_changes_with_the_data_and_not_by_reading() {
+async fn data_version_changes_with_data_only() {
     for mode in ["DELETE", "WAL"] {
         let (_folder, file) =
             database(&format!("PRAGMA journal_mode = {mode}; CREATE TABLE t (x); INSERT INTO t VALUES (1);"));
-        let version = async || Sqlite::open(&file).unwrap().data_version().await.unwrap().unwrap();
+        let version = async || SqliteEngine::open(&file).unwrap().data_version().await.unwrap().unwrap();
         let first = version().await;
         assert!(first.identity.starts_with("sqlite:/") && first.identity.ends_with("a.db"), "{mode}: {first:?}");
         value(&file, "SELECT count(*) FROM t").await.unwrap();

@@ -1,25 +1,25 @@
-//! defog's sql-eval: CSV with `db_name`, `query_category`, `query`, `question`, `instructions`. Several right queries stand
-//! in one cell, with semicolons between them.
+//! Format of defog's sql-eval: CSV with `db_name`, `query_category`, `query`, `question`,
+//! `instructions`. A cell may contain several gold queries, separated by semicolons.
 
 use std::path::Path;
 
 use anyhow::Result;
 
-use super::{Contents, Entry, Format, Place};
-use crate::{Trouble, csv};
+use super::{DatabaseRef, DatasetContents, DatasetFormat, RawCase};
+use crate::{EvalError, csv};
 
-const NEEDED: [&str; 3] = ["db_name", "question", "query"];
+const REQUIRED_COLUMNS: [&str; 3] = ["db_name", "question", "query"];
 
-/// Whether a first line is the head of such a table.
+/// Returns whether a line is the header of this format.
 pub fn is_header(line: &str) -> bool {
     let names: Vec<&str> = line.trim().split(',').map(str::trim).collect();
     names.contains(&"db_name") && names.contains(&"question")
 }
 
-pub fn read(path: &Path, text: &str) -> Result<Contents> {
+pub fn read(path: &Path, text: &str) -> Result<DatasetContents> {
     let shown = path.display();
     let table = csv::read(text).map_err(|line| {
-        Trouble::error(
+        EvalError::anyhow(
             format!("`{shown}`, line {line}: a quote is opened and never closed"),
             "quotes inside a quoted cell are written twice",
         )
@@ -27,16 +27,16 @@ pub fn read(path: &Path, text: &str) -> Result<Contents> {
     let mut rows = table.iter();
     let head = rows.next().map(|head| head.cells.as_slice()).unwrap_or_default();
     let column = |name: &str| head.iter().position(|cell| cell.trim() == name);
-    if let Some(missing) = NEEDED.iter().find(|name| column(name).is_none()) {
+    if let Some(missing) = REQUIRED_COLUMNS.iter().find(|name| column(name).is_none()) {
         let what = format!("`{shown}`, line 1: the column `{missing}` is missing");
-        return Err(Trouble::error(what, format!("the columns that are there: {}", head.join(", "))));
+        return Err(EvalError::anyhow(what, format!("the columns are: {}", head.join(", "))));
     }
     let mut entries = Vec::new();
     for (index, row) in rows.enumerate() {
-        let place = format!("`{shown}`, line {} (row {})", row.line, index + 1);
+        let location = format!("`{shown}`, line {} (row {})", row.line, index + 1);
         if row.cells.len() != head.len() {
-            let what = format!("{place}: {} cells, but the head has {}", row.cells.len(), head.len());
-            return Err(Trouble::error(what, "cells with commas or line ends are quoted"));
+            let what = format!("{location}: {} cells, but the header has {}", row.cells.len(), head.len());
+            return Err(EvalError::anyhow(what, "cells with commas or line ends are quoted"));
         }
         let maybe = |name: &str| {
             let text = column(name).and_then(|i| row.cells.get(i)).map(|cell| cell.trim().to_string());
@@ -44,33 +44,33 @@ pub fn read(path: &Path, text: &str) -> Result<Contents> {
         };
         let needed = |name: &str| {
             maybe(name).ok_or_else(|| {
-                Trouble::error(
-                    format!("{place}: field `{name}` is empty"),
+                EvalError::anyhow(
+                    format!("{location}: field `{name}` is empty"),
                     "each row has a database, a question and a query",
                 )
             })
         };
         let database = match maybe("db_type") {
-            Some(kind) if !kind.eq_ignore_ascii_case("sqlite") => Place::Nowhere(format!(
+            Some(kind) if !kind.eq_ignore_ascii_case("sqlite") => DatabaseRef::Missing(format!(
                 "its gold query is written for {kind}, and the databases beside it are SQLite files"
             )),
-            _ => Place::Named(needed("db_name")?),
+            _ => DatabaseRef::Named(needed("db_name")?),
         };
-        entries.push(Entry {
+        entries.push(RawCase {
             id: (index + 1).to_string(),
             question: needed("question")?,
             evidence: maybe("instructions"),
             database,
-            gold: split(&needed("query")?),
+            gold: split_queries(&needed("query")?),
             tags: maybe("query_category").into_iter().collect(),
             expect: None,
         });
     }
-    Ok(Contents { name: None, format: Format::Defog, entries })
+    Ok(DatasetContents { name: None, format: DatasetFormat::Defog, entries })
 }
 
-/// The queries in a cell. A semicolon inside quotes does not end one.
-fn split(text: &str) -> Vec<String> {
+/// Splits a cell into queries at semicolons outside quotes.
+fn split_queries(text: &str) -> Vec<String> {
     let mut queries = vec![String::new()];
     let mut quote = None;
     for letter in text.chars() {
@@ -95,9 +95,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn semicolons_part_queries_but_not_texts() {
-        assert_eq!(split("SELECT 1; SELECT ';';SELECT \"a;b\" ;"), ["SELECT 1", "SELECT ';'", "SELECT \"a;b\""]);
-        assert_eq!(split("SELECT 'it''s; so'"), ["SELECT 'it''s; so'"]);
-        assert!(split(" ; ").is_empty());
+    fn splits_queries_at_semicolons_outside_literals() {
+        assert_eq!(
+            split_queries("SELECT 1; SELECT ';';SELECT \"a;b\" ;"),
+            ["SELECT 1", "SELECT ';'", "SELECT \"a;b\""]
+        );
+        assert_eq!(split_queries("SELECT 'it''s; so'"), ["SELECT 'it''s; so'"]);
+        assert!(split_queries(" ; ").is_empty());
     }
 }

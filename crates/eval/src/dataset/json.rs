@@ -1,4 +1,4 @@
-//! Lists of JSON objects, with the line that each begins on.
+//! Lists of JSON objects, with the line number of each object.
 
 use std::path::Path;
 
@@ -6,24 +6,24 @@ use anyhow::Result;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::Trouble;
+use crate::EvalError;
 
-/// One object of a list.
-pub struct Record {
+/// Object of a list.
+pub struct JsonRecord {
     fields: Map<String, Value>,
-    /// From 0.
+    /// 0-based index in the list.
     pub index: usize,
-    place: String,
+    location: String,
 }
 
-/// The objects of a list.
-pub fn records(path: &Path, text: &str) -> Result<Vec<Record>> {
+/// Parses a JSON list of objects.
+pub fn parse_records(path: &Path, text: &str) -> Result<Vec<JsonRecord>> {
     let shown = path.display();
     let broken = |error: serde_json::Error| {
-        // The position is said in words of our own, before what is wrong.
+        // The message states the position first, so remove it from the text of the error.
         let words = error.to_string();
         let what = words.split(" at line ").next().unwrap_or_default().to_string();
-        Trouble::error(
+        EvalError::anyhow(
             format!("`{shown}`, line {}, column {}: {what}", error.line(), error.column()),
             "the file must be a JSON list of objects",
         )
@@ -32,40 +32,41 @@ pub fn records(path: &Path, text: &str) -> Result<Vec<Record>> {
     let (mut line, mut counted) = (1, 0);
     let mut records = Vec::with_capacity(raw.len());
     for (index, value) in raw.into_iter().enumerate() {
-        // The pieces lie in the text itself, one after the other.
+        // The raw values are slices of `text`, in order.
         let start = (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize).min(text.len());
         line += text.as_bytes()[counted..start].iter().filter(|byte| **byte == b'\n').count();
         counted = start;
         let place = format!("`{shown}`, line {line} (entry {})", index + 1);
         let Ok(fields) = serde_json::from_str(value.get()) else {
-            return Err(Trouble::error(
-                format!("{place} is no object"),
+            return Err(EvalError::anyhow(
+                format!("{place} is not an object"),
                 "each entry is {\"db_id\": …, \"question\": …}",
             ));
         };
-        records.push(Record { fields, index, place });
+        records.push(JsonRecord { fields, index, location: place });
     }
     Ok(records)
 }
 
-impl Record {
-    /// Whether there is such a field.
-    pub fn has(&self, field: &str) -> bool {
+impl JsonRecord {
+    /// Returns whether the object has this field.
+    pub fn has_field(&self, field: &str) -> bool {
         self.fields.contains_key(field)
     }
 
-    /// The text of the first of these fields that is there; empty text is no text.
-    pub fn text(&self, names: &[&str]) -> Result<String> {
-        match self.maybe(names)? {
+    /// Returns the text of the first of these fields that is present. Empty text is an error.
+    pub fn required_text(&self, names: &[&str]) -> Result<String> {
+        match self.optional_text(names)? {
             Some(text) if !text.trim().is_empty() => Ok(text),
-            Some(_) => Err(self.wrong(&format!("field `{}` is empty", self.named(names)))),
-            None => Err(self.wrong(&format!("field `{}` is missing", names.join("` or `")))),
+            Some(_) => Err(self.error(&format!("field `{}` is empty", self.field_name(names)))),
+            None => Err(self.error(&format!("field `{}` is missing", names.join("` or `")))),
         }
     }
 
-    /// The same, where the field may be absent or null.
-    pub fn maybe(&self, names: &[&str]) -> Result<Option<String>> {
-        match self.fields.get(self.named(names)) {
+    /// Returns the text of the first of these fields that is present; `None` if it is missing or
+    /// null.
+    pub fn optional_text(&self, names: &[&str]) -> Result<Option<String>> {
+        match self.fields.get(self.field_name(names)) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(other) => {
@@ -75,27 +76,27 @@ impl Record {
                     Value::Bool(_) => "true or false",
                     _ => "a number",
                 };
-                Err(self.wrong(&format!("field `{}` must be text, not {kind}", self.named(names))))
+                Err(self.error(&format!("field `{}` must be text, not {kind}", self.field_name(names))))
             }
         }
     }
 
-    /// An id, which may be a number.
+    /// Returns the id, which may be a string or a number.
     pub fn id(&self, names: &[&str]) -> Option<String> {
-        match self.fields.get(self.named(names))? {
+        match self.fields.get(self.field_name(names))? {
             Value::String(text) if !text.is_empty() => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
             _ => None,
         }
     }
 
-    fn named<'n>(&self, names: &[&'n str]) -> &'n str {
-        let there = names.iter().find(|name| self.has(name));
+    fn field_name<'n>(&self, names: &[&'n str]) -> &'n str {
+        let there = names.iter().find(|name| self.has_field(name));
         there.or(names.first()).copied().unwrap_or_default()
     }
 
-    fn wrong(&self, what: &str) -> anyhow::Error {
+    fn error(&self, what: &str) -> anyhow::Error {
         let there: Vec<&str> = self.fields.keys().map(String::as_str).collect();
-        Trouble::error(format!("{}: {what}", self.place), format!("the fields that are there: {}", there.join(", ")))
+        EvalError::anyhow(format!("{}: {what}", self.location), format!("the fields are: {}", there.join(", ")))
     }
 }

@@ -1,22 +1,22 @@
-//! Spider and its relatives: `[{"db_id", "question", "query"}]`; some call the query `gold`.
+//! Spider format and its variants: `[{"db_id", "question", "query"}]`; some call the query `gold`.
 
 use anyhow::Result;
 
-use super::json::Record;
-use super::{Contents, Entry, Format, Place};
+use super::json::JsonRecord;
+use super::{DatabaseRef, DatasetContents, DatasetFormat, RawCase};
 
-pub fn read(records: &[Record]) -> Result<Contents> {
+pub fn read(records: &[JsonRecord]) -> Result<DatasetContents> {
     let entries = records.iter().map(entry).collect::<Result<_>>()?;
-    Ok(Contents { name: None, format: Format::Spider, entries })
+    Ok(DatasetContents { name: None, format: DatasetFormat::Spider, entries })
 }
 
-fn entry(record: &Record) -> Result<Entry> {
-    Ok(Entry {
+fn entry(record: &JsonRecord) -> Result<RawCase> {
+    Ok(RawCase {
         id: record.id(&["id"]).unwrap_or_else(|| record.index.to_string()),
-        question: record.text(&["question"])?,
+        question: record.required_text(&["question"])?,
         evidence: None,
-        database: Place::Named(record.text(&["db_id"])?),
-        gold: vec![record.text(&["query", "gold"])?],
+        database: DatabaseRef::Named(record.required_text(&["db_id"])?),
+        gold: vec![record.required_text(&["query", "gold"])?],
         tags: Vec::new(),
         expect: None,
     })

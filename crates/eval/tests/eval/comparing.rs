@@ -1,14 +1,14 @@
 //! Two runs against each other: Q12's loop off against loop on, Q15's prompts.
 
-use querymend_eval::{Chart, Method, Options, Report, Trouble, compare, mcnemar, run};
+use querymend_eval::{BarChart, EvalError, EvalOptions, EvalReport, McNemarMethod, compare, mcnemar, run};
 use querymend_sql::ErrorType;
 
 use crate::{Script, answered, corrected, gave_up, patient_options, small_set};
 
-async fn reports(a: (&str, Script), b: (&str, Script)) -> (Report, Report) {
+async fn reports(a: (&str, Script), b: (&str, Script)) -> (EvalReport, EvalReport) {
     let folder = tempfile::tempdir().unwrap();
     let set = small_set(folder.path());
-    let options = |label: &str| Options { label: label.into(), ..patient_options() };
+    let options = |label: &str| EvalOptions { label: label.into(), ..patient_options() };
     let first = run(&set, &a.1, &options(a.0)).await.unwrap();
     (first, run(&set, &b.1, &options(b.0)).await.unwrap())
 }
@@ -38,7 +38,7 @@ fn on() -> Script {
 }
 
 #[test]
-fn q12_mcnemar_gives_the_known_values() {
+fn mcnemar_matches_known_values() {
     for (fixed, broken, p) in [
         (0, 0, 1.0),
         (5, 0, 0.0625),
@@ -50,7 +50,7 @@ fn q12_mcnemar_gives_the_known_values() {
         (25, 0, 5.9604645e-8),
     ] {
         let test = mcnemar(fixed, broken);
-        assert_eq!((test.method, test.statistic), (Method::Exact, None));
+        assert_eq!((test.method, test.statistic), (McNemarMethod::Exact, None));
         assert!((test.p - p).abs() < 1e-9, "{fixed}/{broken}: {}", test.p);
         assert_eq!(test.p, mcnemar(broken, fixed).p);
     }
@@ -62,14 +62,14 @@ fn q12_mcnemar_gives_the_known_values() {
         (100, 0, 98.01, 4.162_750_4e-23),
     ] {
         let test = mcnemar(fixed, broken);
-        assert_eq!(test.method, Method::ChiSquare);
+        assert_eq!(test.method, McNemarMethod::ChiSquare);
         assert!((test.statistic.unwrap() - statistic).abs() < 1e-8, "{test:?}");
         assert!((test.p - p).abs() <= p * 1e-6, "{fixed}/{broken}: {}", test.p);
     }
 }
 
 #[tokio::test]
-async fn q12_loop_off_against_loop_on() {
+async fn compares_loop_off_with_loop_on() {
     let (off, on) = reports(("loop off", off()), ("loop on", on())).await;
     let comparison = compare(&off, &on).unwrap();
     assert_eq!(comparison.right.fixed, ["b", "d"]);
@@ -80,18 +80,18 @@ async fn q12_loop_off_against_loop_on() {
         "\
 loop off against loop on (small, 4 questions)
 =============================================
-Metric                       loop off   loop on          Change
----------------------------------------------------------------
-Success rate                    50.0%    100.0%    +50.0 points
-Average time                   0.50 s    0.50 s           +0.0%
-Failed questions                  2/4       0/4         -100.0%
-First draft answered            50.0%     50.0%     +0.0 points
-Correction effectiveness         0.0%    100.0%   +100.0 points
-First draft right               50.0%     50.0%     +0.0 points
-Answer right                    50.0%    100.0%    +50.0 points
-Drafts for a question            1.00      1.50          +50.0%
-Model calls for a question       1.00      1.50          +50.0%
-Tokens for a question          120.00    120.00           +0.0%
+Metric                     loop off   loop on          Change
+-------------------------------------------------------------
+Success rate                  50.0%    100.0%    +50.0 points
+Average time                 0.50 s    0.50 s           +0.0%
+Failed questions                2/4       0/4         -100.0%
+First draft answered          50.0%     50.0%     +0.0 points
+Correction effectiveness       0.0%    100.0%   +100.0 points
+First draft right             50.0%     50.0%     +0.0 points
+Answer right                  50.0%    100.0%    +50.0 points
+Drafts per question            1.00      1.50          +50.0%
+Model calls per question       1.00      1.50          +50.0%
+Tokens per question          120.00    120.00           +0.0%
 
 Answered: 2 fixed, 0 broken, McNemar p = 0.5000 (exact).
 Right: 2 fixed, 0 broken, McNemar p = 0.5000 (exact).
@@ -99,11 +99,11 @@ Right: 2 fixed, 0 broken, McNemar p = 0.5000 (exact).
     );
     let back = compare(&on, &off).unwrap();
     assert_eq!(back.right.broken, ["b", "d"]);
-    assert!(back.markdown().contains("\nRight before and not any more: b, d.\n"));
+    assert!(back.markdown().contains("\nNo longer right: b, d.\n"));
 }
 
 #[tokio::test]
-async fn q15_two_prompts_are_compared_question_by_question() {
+async fn compares_two_prompts_question_by_question() {
     // Variant B mends one question and spoils another: the rates are the same, the questions are not.
     let mut b = off();
     b.answers.insert("b".into(), answered("SELECT count(*) FROM products"));
@@ -117,10 +117,10 @@ async fn q15_two_prompts_are_compared_question_by_question() {
 }
 
 #[tokio::test]
-async fn q15_only_questions_of_both_runs_count() {
+async fn compares_only_questions_of_both_runs() {
     let folder = tempfile::tempdir().unwrap();
     let set = small_set(folder.path());
-    let half = run(&set, &off(), &Options { limit: Some(2), ..patient_options() }).await.unwrap();
+    let half = run(&set, &off(), &EvalOptions { limit: Some(2), ..patient_options() }).await.unwrap();
     let whole = run(&set, &on(), &patient_options()).await.unwrap();
     let comparison = compare(&half, &whole).unwrap();
     assert_eq!((comparison.cases, comparison.left_out, comparison.metrics_b.total), (2, 2, 2));
@@ -133,11 +133,11 @@ async fn q15_only_questions_of_both_runs_count() {
     .unwrap();
     let other = querymend_eval::Dataset::load(&folder.path().join("small.yaml"), &Default::default()).unwrap();
     let error = compare(&whole, &run(&other, &on(), &patient_options()).await.unwrap()).unwrap_err();
-    assert!(error.downcast_ref::<Trouble>().is_some());
+    assert!(error.downcast_ref::<EvalError>().is_some());
 }
 
 #[tokio::test]
-async fn q12_the_chart_is_well_formed_and_the_same_each_time() {
+async fn chart_is_well_formed_and_deterministic() {
     let (off, on) = reports(("loop <off> & \"out\"", off()), ("loop\non\u{1}", on())).await;
     let comparison = compare(&off, &on).unwrap();
     let svg = comparison.chart().svg();
@@ -147,14 +147,14 @@ async fn q12_the_chart_is_well_formed_and_the_same_each_time() {
     assert!(svg.contains(">Answer right</text>") && svg.contains(">100.0 %</text>"), "text is text: {svg}");
     assert!(svg.contains("loop &lt;off&gt; &amp; &quot;out&quot;"));
     assert_well_formed(&off.chart().svg());
-    let odd = Chart {
+    let odd = BarChart {
         title: String::new(),
         series: vec![],
         groups: vec![("x".into(), vec![None, Some(f64::NAN), Some(7.0), Some(-1.0)])],
     };
     assert_well_formed(&odd.svg());
     assert!(!odd.svg().contains("width=\"-") && !odd.svg().contains("width=\"NaN"));
-    assert_well_formed(&Chart { title: "nothing".into(), series: vec![], groups: vec![] }.svg());
+    assert_well_formed(&BarChart { title: "nothing".into(), series: vec![], groups: vec![] }.svg());
 }
 
 /// Every tag that is opened is closed, in order; attributes are quoted; no mark stands bare.

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use querymend_engine::{Cancel, Limits, demo, open};
-use querymend_eval::{Dataset, Format, Load, Options, Outcome, Trouble, run};
-use querymend_sql::{Context, ErrorType, Policy, Severity, review};
+use querymend_engine::{CancelFlag, Limits, demo, open};
+use querymend_eval::{CaseOutcome, Dataset, DatasetFormat, EvalError, EvalOptions, LoadOptions, run};
+use querymend_sql::{ErrorType, Policy, ReviewContext, Severity, review};
 
 use crate::{Script, answered, bounded_options, root};
 
 fn load(path: &Path) -> Dataset {
-    Dataset::load(path, &Load::default()).unwrap()
+    Dataset::load(path, &LoadOptions::default()).unwrap()
 }
 
 /// What loading a file with this text says.
@@ -19,25 +19,25 @@ fn complaint(name: &str, text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);
     fs::write(&file, text).unwrap();
-    let error = Dataset::load(&file, &Load::default()).unwrap_err();
-    let trouble = error.downcast_ref::<Trouble>().unwrap();
+    let error = Dataset::load(&file, &LoadOptions::default()).unwrap_err();
+    let trouble = error.downcast_ref::<EvalError>().unwrap();
     assert!(!trouble.hint.is_empty());
     error.to_string().replace(&folder.path().display().to_string(), "")
 }
 
 #[tokio::test]
-async fn q12_the_correction_set_has_fifteen_questions_and_every_gold_gives_rows() {
+async fn correction_set_has_fifteen_questions_with_gold_rows() {
     let set = load(&root().join("datasets/correction"));
-    assert_eq!((set.name.as_str(), set.format, set.cases.len()), ("correction", Format::Own, 15));
+    assert_eq!((set.name.as_str(), set.format, set.cases.len()), ("correction", DatasetFormat::Own, 15));
     assert!(set.skipped.is_empty());
     let mut kinds = BTreeMap::new();
     for case in &set.cases {
         *kinds.entry(case.tags[0].as_str()).or_insert(0) += 1;
         let expect = case.expect.as_ref().unwrap();
         let (outcome, error_type) = match case.tags[0].as_str() {
-            "first_try" => (Outcome::FirstAttempt, None),
-            "column" => (Outcome::Corrected, Some("column_not_found")),
-            _ => (Outcome::Corrected, Some("aggregation")),
+            "first_try" => (CaseOutcome::FirstAttempt, None),
+            "column" => (CaseOutcome::Corrected, Some("column_not_found")),
+            _ => (CaseOutcome::Corrected, Some("aggregation")),
         };
         assert_eq!((expect.outcome, expect.error_type.as_deref()), (outcome, error_type));
     }
@@ -52,10 +52,12 @@ async fn q12_the_correction_set_has_fifteen_questions_and_every_gold_gives_rows(
     for case in &set.cases {
         assert!(!case.gold.is_empty(), "{}", case.id);
         for gold in &case.gold {
-            let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
+            let context =
+                ReviewContext { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
             let reviewed = review(gold, &context);
             assert!(reviewed.is_clean(), "{}: {:?}", case.id, reviewed.findings);
-            let rows = engine.execute(&reviewed.approve().unwrap(), &Limits::default(), &Cancel::new()).await.unwrap();
+            let rows =
+                engine.execute(&reviewed.approve().unwrap(), &Limits::default(), &CancelFlag::new()).await.unwrap();
             assert!(!rows.rows.is_empty() && !rows.truncated, "{} gives no rows", case.id);
             assert!(rows.rows.iter().flatten().any(|cell| *cell != querymend_sql::Cell::Null), "{}", case.id);
         }
@@ -63,7 +65,7 @@ async fn q12_the_correction_set_has_fifteen_questions_and_every_gold_gives_rows(
 }
 
 #[test]
-fn q12_the_traps_of_the_correction_set_are_traps() {
+fn correction_set_drafts_fail_as_expected() {
     // What a hasty model writes for the questions of the kinds `column` and `aggregation`: the critic objects to each.
     let drafts = [
         ("electronics-ids", "SELECT id, price FROM products WHERE category = 'Electronics'"),
@@ -97,7 +99,7 @@ fn q12_the_traps_of_the_correction_set_are_traps() {
     let engine = open(&set.cases[0].database).unwrap();
     let schema = runtime.block_on(engine.schema()).unwrap();
     let policy = Policy::default();
-    let context = Context { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
+    let context = ReviewContext { schema: Some(&schema), dialect: engine.dialect(), policy: &policy, question: None };
     let tricky: Vec<&str> = set.cases.iter().filter(|c| c.tags[0] != "first_try").map(|c| c.id.as_str()).collect();
     assert_eq!(tricky, drafts.map(|(id, _)| id));
     for (id, draft) in drafts {
@@ -113,7 +115,7 @@ fn q12_the_traps_of_the_correction_set_are_traps() {
 }
 
 #[test]
-fn q12_spider_bird_and_defog_are_told_apart_by_what_they_hold() {
+fn detects_spider_bird_and_defog_by_content() {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
     fs::create_dir_all(at("database/shop")).unwrap();
@@ -132,14 +134,14 @@ fn q12_spider_bird_and_defog_are_told_apart_by_what_they_hold() {
     )
     .unwrap();
     let spider = load(&at("one.txt"));
-    assert_eq!(spider.format, Format::Spider);
+    assert_eq!(spider.format, DatasetFormat::Spider);
     let ids: Vec<&str> = spider.cases.iter().map(|case| case.id.as_str()).collect();
     assert_eq!(ids, ["0", "x"]);
     assert!(Path::new(&spider.cases[0].database).ends_with("database/shop/shop.sqlite"));
     let reasons: Vec<(&str, &str)> = spider.skipped.iter().map(|s| (s.id.as_str(), s.reason.as_str())).collect();
-    assert_eq!(reasons[0], ("x", "a question with this id was there before"));
-    assert!(reasons[1].1.starts_with("the database `gone` is not there"), "{reasons:?}");
-    assert_eq!(reasons[2], ("4", "`../database/shop/shop` is no name of a database"));
+    assert_eq!(reasons[0], ("x", "the id of this question is not unique"));
+    assert!(reasons[1].1.starts_with("the database `gone` was not found"), "{reasons:?}");
+    assert_eq!(reasons[2], ("4", "`../database/shop/shop` is not a valid database name"));
 
     fs::write(
         at("two.json"),
@@ -148,7 +150,7 @@ fn q12_spider_bird_and_defog_are_told_apart_by_what_they_hold() {
     )
     .unwrap();
     let bird = load(&at("two.json"));
-    assert_eq!((bird.format, bird.cases[0].id.as_str()), (Format::Bird, "7"));
+    assert_eq!((bird.format, bird.cases[0].id.as_str()), (DatasetFormat::Bird, "7"));
     assert_eq!(
         (bird.cases[0].evidence.as_deref(), bird.cases[0].tags.as_slice()),
         (Some("all of them"), &["simple".into()][..])
@@ -163,20 +165,20 @@ fn q12_spider_bird_and_defog_are_told_apart_by_what_they_hold() {
     .unwrap();
     for place in [at("questions/basic_sqlite.csv"), at("questions")] {
         let defog = load(&place);
-        assert_eq!((defog.format, defog.cases.len()), (Format::Defog, 1));
+        assert_eq!((defog.format, defog.cases.len()), (DatasetFormat::Defog, 1));
         assert_eq!(defog.cases[0].gold, ["SELECT 1", "SELECT ';', 2"]);
         assert_eq!((defog.cases[0].question.as_str(), &defog.cases[0].evidence), ("How many, in all?", &None));
         assert!(defog.skipped[0].reason.contains("written for postgres"));
     }
     // All of them on one database of one's own.
-    let one = Load { database: Some("demo".into()), ..Load::default() };
+    let one = LoadOptions { database: Some("demo".into()), ..LoadOptions::default() };
     let all = Dataset::load(&at("one.txt"), &one).unwrap();
     assert_eq!(all.cases.len(), 4);
     assert!(all.cases.iter().all(|case| Path::new(&case.database).is_file()));
 }
 
 #[test]
-fn q12_our_own_form_may_be_json_and_several_files() {
+fn own_format_may_be_json_and_several_files() {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
     demo::write(&at("shop.db")).unwrap();
@@ -187,7 +189,7 @@ fn q12_our_own_form_may_be_json_and_several_files() {
     .unwrap();
     let set = load(&at("set.json"));
     assert_eq!((set.name.as_str(), set.cases[0].id.as_str(), set.cases[0].gold.len()), ("mine", "1", 2));
-    assert_eq!(set.cases[0].expect.as_ref().map(|expect| expect.outcome), Some(Outcome::Corrected));
+    assert_eq!(set.cases[0].expect.as_ref().map(|expect| expect.outcome), Some(CaseOutcome::Corrected));
     assert!(Path::new(&set.cases[0].database).is_file());
     assert!(set.cases[0].evidence.is_none());
 
@@ -206,7 +208,7 @@ fn q12_our_own_form_may_be_json_and_several_files() {
 }
 
 #[test]
-fn q12_mistakes_are_named_with_file_line_and_field() {
+fn reports_errors_with_file_line_and_field() {
     for (name, text, says) in [
         (
             "a.json",
@@ -229,10 +231,10 @@ fn q12_mistakes_are_named_with_file_line_and_field() {
             "`/a.json`, line 1 (entry 1): field `query` or `gold` is missing",
         ),
         ("a.json", "[{\"db_id\": \"x\",\n]", "`/a.json`, line 2, column 1: key must be a string"),
-        ("a.json", "[5]", "`/a.json`, line 1 (entry 1) is no object"),
+        ("a.json", "[5]", "`/a.json`, line 1 (entry 1) is not an object"),
         ("a.csv", "db_name,question\nx,y\n", "`/a.csv`, line 1: the column `query` is missing"),
         ("a.csv", "db_name,question,query\n\nx,\"y\nz\",\n", "`/a.csv`, line 3 (row 1): field `query` is empty"),
-        ("a.csv", "db_name,question,query\nx,y\n", "`/a.csv`, line 2 (row 1): 2 cells, but the head has 3"),
+        ("a.csv", "db_name,question,query\nx,y\n", "`/a.csv`, line 2 (row 1): 2 cells, but the header has 3"),
         ("a.csv", "db_name,question,query\nx,y,\"SELECT", "`/a.csv`, line 2: a quote is opened and never closed"),
         ("a.yaml", "name: x\ncases: []\n", "`/a.yaml` holds no questions"),
         (
@@ -243,7 +245,7 @@ fn q12_mistakes_are_named_with_file_line_and_field() {
         (
             "a.yaml",
             "cases:\n  - id: a\n    question: q\n    expect: { outcome: corrected, error_type: colum }\n",
-            "`/a.yaml`, line 2: field `expect.error_type` is `colum`, which is no family of failure",
+            "`/a.yaml`, line 2: field `expect.error_type` is `colum`, which is not an error type",
         ),
     ] {
         let said = complaint(name, text);
@@ -258,13 +260,18 @@ fn q12_mistakes_are_named_with_file_line_and_field() {
         let said = complaint("a.yaml", text);
         assert!(said.contains(line) && said.contains(field), "{said}");
     }
-    assert!(Dataset::load(Path::new("no/such/set.yaml"), &Load::default()).is_err());
+    assert!(Dataset::load(Path::new("no/such/set.yaml"), &LoadOptions::default()).is_err());
     let empty = tempfile::tempdir().unwrap();
-    assert!(Dataset::load(empty.path(), &Load::default()).unwrap_err().to_string().starts_with("no dataset was found"));
+    assert!(
+        Dataset::load(empty.path(), &LoadOptions::default())
+            .unwrap_err()
+            .to_string()
+            .starts_with("no dataset was found")
+    );
 }
 
 #[test]
-fn q12_a_limit_is_spread_over_the_set() {
+fn limit_samples_evenly() {
     let set = load(&root().join("datasets/correction"));
     let ids = |limit| set.sample(limit).iter().map(|case| case.id.clone()).collect::<Vec<_>>();
     assert_eq!(ids(Some(3)), ["products", "electronics-ids", "order-dates"]);
@@ -273,15 +280,17 @@ fn q12_a_limit_is_spread_over_the_set() {
 
 /// An asker who answers with the gold query is right, wherever the gold query can be run at all.
 #[tokio::test]
-async fn q12_the_large_sets_are_read_where_they_lie() {
+async fn reads_large_datasets_from_their_folder() {
     let data = root().join("../shared/data");
     if !data.is_dir() {
         eprintln!("skipped: ../shared/data is not there");
         return;
     }
-    for (folder, format, at_least) in
-        [("spider", Format::Spider, 500), ("bird", Format::Bird, 100), ("defog", Format::Defog, 150)]
-    {
+    for (folder, format, at_least) in [
+        ("spider", DatasetFormat::Spider, 500),
+        ("bird", DatasetFormat::Bird, 100),
+        ("defog", DatasetFormat::Defog, 150),
+    ] {
         if !data.join(folder).is_dir() {
             eprintln!("skipped: ../shared/data/{folder} is not there");
             continue;
@@ -296,7 +305,7 @@ async fn q12_the_large_sets_are_read_where_they_lie() {
             script.answers.insert(case.id.clone(), answered(&case.gold[0]));
         }
         let limit = std::env::var("QUERYMEND_EVAL_ALL").map_or(Some(60), |_| None);
-        let report = run(&set, &script, &Options { jobs: 4, limit, ..bounded_options() }).await.unwrap();
+        let report = run(&set, &script, &EvalOptions { jobs: 4, limit, ..bounded_options() }).await.unwrap();
         let m = report.metrics();
         let odd: Vec<_> = report.records.iter().filter(|record| record.right != Some(true)).collect();
         let odd: Vec<_> = odd.iter().map(|record| (&record.id, record.right, &record.unjudged)).collect();
@@ -308,7 +317,7 @@ async fn q12_the_large_sets_are_read_where_they_lie() {
 /// Predictions of real models, labelled right or wrong by code that is not ours. The labels of the right ones compare sets of
 /// rows, as the makers of the sets do; we compare multisets, so that a missing DISTINCT is seen: 52 of 2,106 differ so.
 #[tokio::test]
-async fn q12_right_and_wrong_are_told_apart_on_real_predictions() {
+async fn judges_real_predictions_like_their_labels() {
     let data = root().join("../shared/data");
     for (name, right, most) in [("controls_correct", true, 0.04), ("silent_wrong", false, 0.01)] {
         let Ok(text) = fs::read_to_string(data.join(format!("predictions/{name}.jsonl"))) else {
@@ -329,8 +338,8 @@ async fn q12_right_and_wrong_are_told_apart_on_real_predictions() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("set.json");
         fs::write(&file, serde_json::json!({ "name": name, "cases": cases }).to_string()).unwrap();
-        let set = Dataset::load(&file, &Load { root: Some(data.clone()), ..Load::default() }).unwrap();
-        let report = run(&set, &script, &Options { jobs: 4, ..bounded_options() }).await.unwrap();
+        let set = Dataset::load(&file, &LoadOptions { root: Some(data.clone()), ..LoadOptions::default() }).unwrap();
+        let report = run(&set, &script, &EvalOptions { jobs: 4, ..bounded_options() }).await.unwrap();
         let m = report.metrics();
         let differ: Vec<&str> =
             report.records.iter().filter(|r| r.right == Some(!right)).map(|r| r.id.as_str()).collect();

@@ -13,8 +13,8 @@ use std::pin::Pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use querymend::event::{Answer, Attempt, Confidence, Cost, Metadata, Status, Stop};
-use querymend_eval::{Asker, Case, Dataset, Load, Options};
+use querymend::event::{Answer, AnswerStatus, Attempt, Confidence, Cost, Metadata, StopReason};
+use querymend_eval::{Dataset, EvalCase, EvalOptions, LoadOptions, SystemUnderTest};
 use querymend_sql::ErrorType;
 use querymend_testing::{hang_timeout, scaled};
 
@@ -25,8 +25,8 @@ pub(crate) fn answered(sql: &str) -> Answer {
         examples: Vec::new(),
         remembered: None,
         confidence_features: None,
-        status: Status::Answered,
-        stop: Stop::Answered,
+        status: AnswerStatus::Answered,
+        stop: StopReason::Answered,
         trace_id: "t".into(),
         question: "q".into(),
         sql: Some(sql.into()),
@@ -72,8 +72,8 @@ pub(crate) fn corrected(bad: &str, error: ErrorType, good: &str) -> Answer {
 /// No answer, after three drafts.
 pub(crate) fn gave_up(bad: &str, error: ErrorType) -> Answer {
     let mut answer = answered(bad);
-    answer.status = Status::GaveUp;
-    answer.stop = Stop::AttemptsSpent;
+    answer.status = AnswerStatus::GaveUp;
+    answer.stop = StopReason::MaxAttempts;
     answer.attempts = (1..=3).map(|n| attempt(n, bad, Some(error))).collect();
     answer.metadata.llm_calls = 3;
     answer
@@ -97,8 +97,8 @@ impl Script {
     }
 }
 
-impl Asker for Script {
-    fn ask<'a>(&'a self, case: &'a Case) -> Pin<Box<dyn Future<Output = anyhow::Result<Answer>> + Send + 'a>> {
+impl SystemUnderTest for Script {
+    fn ask<'a>(&'a self, case: &'a EvalCase) -> Pin<Box<dyn Future<Output = anyhow::Result<Answer>> + Send + 'a>> {
         Box::pin(async move {
             self.asked.lock().unwrap().push(case.id.clone());
             // Gives way once, so that questions under way together are really under way together.
@@ -112,17 +112,17 @@ impl Asker for Script {
 }
 
 /// Options whose queries have as much time as a test has: the queries of small sets end at once, also on a slow machine.
-pub(crate) fn patient_options() -> Options {
+pub(crate) fn patient_options() -> EvalOptions {
     within(hang_timeout())
 }
 
 /// Options for sets whose queries may take long, so that each has a limit: one that no short query misses.
-pub(crate) fn bounded_options() -> Options {
+pub(crate) fn bounded_options() -> EvalOptions {
     within(scaled(Duration::from_secs(30)))
 }
 
-fn within(time: Duration) -> Options {
-    let mut options = Options::default();
+fn within(time: Duration) -> EvalOptions {
+    let mut options = EvalOptions::default();
     options.limits.time = time;
     options
 }
@@ -140,7 +140,7 @@ cases:
   - { id: d, question: The names?, gold: SELECT name FROM products, kind: column }
 ";
     std::fs::write(&file, text).unwrap();
-    Dataset::load(&file, &Load::default()).unwrap()
+    Dataset::load(&file, &LoadOptions::default()).unwrap()
 }
 
 /// Where the repository begins.

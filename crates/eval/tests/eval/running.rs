@@ -3,8 +3,8 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
-use querymend::Stop;
-use querymend_eval::{Baseline, Options, Outcome, Record, Report, Trouble, run};
+use querymend::StopReason;
+use querymend_eval::{Baseline, CaseOutcome, CaseRecord, EvalError, EvalOptions, EvalReport, run};
 use querymend_sql::ErrorType;
 
 use crate::{Script, answered, corrected, gave_up, patient_options, small_set};
@@ -19,10 +19,10 @@ fn good() -> Script {
 }
 
 #[tokio::test]
-async fn q12_a_run_is_taken_up_where_it_was_torn() {
+async fn resumes_an_interrupted_run() {
     let folder = tempfile::tempdir().unwrap();
     let (set, file) = (small_set(folder.path()), folder.path().join("results.jsonl"));
-    let options = || Options { results: Some(file.clone()), ..patient_options() };
+    let options = || EvalOptions { results: Some(file.clone()), ..patient_options() };
     let script = good();
     let whole = run(&set, &script, &options()).await.unwrap();
     assert_eq!(script.asked(), ["a", "b", "c", "d"]);
@@ -48,15 +48,15 @@ async fn q12_a_run_is_taken_up_where_it_was_torn() {
 }
 
 #[tokio::test]
-async fn q12_results_of_something_else_are_left_alone() {
+async fn keeps_results_of_another_run() {
     let folder = tempfile::tempdir().unwrap();
     let (set, file) = (small_set(folder.path()), folder.path().join("results.jsonl"));
-    let options = |label: &str| Options { results: Some(file.clone()), label: label.into(), ..patient_options() };
+    let options = |label: &str| EvalOptions { results: Some(file.clone()), label: label.into(), ..patient_options() };
     run(&set, &good(), &options("one")).await.unwrap();
     let before = fs::read(&file).unwrap();
     let error = run(&set, &good(), &options("two")).await.unwrap_err();
     assert!(error.to_string().ends_with("holds results of `one`, not of `two`"), "{error}");
-    assert!(error.downcast_ref::<Trouble>().is_some());
+    assert!(error.downcast_ref::<EvalError>().is_some());
     assert_eq!(fs::read(&file).unwrap(), before);
 
     // Two runs do not write into one file.
@@ -83,10 +83,10 @@ async fn q12_results_of_something_else_are_left_alone() {
 }
 
 #[tokio::test]
-async fn q12_what_the_world_was_in_the_way_of_is_asked_again() {
+async fn retries_questions_that_could_not_be_run() {
     let folder = tempfile::tempdir().unwrap();
     let (set, file) = (small_set(folder.path()), folder.path().join("results.jsonl"));
-    let options = || Options { results: Some(file.clone()), ..patient_options() };
+    let options = || EvalOptions { results: Some(file.clone()), ..patient_options() };
     let mut script = good();
     script.answers.remove("b");
     let first = run(&set, &script, &options()).await.unwrap();
@@ -97,19 +97,19 @@ async fn q12_what_the_world_was_in_the_way_of_is_asked_again() {
     assert_eq!(script.asked(), ["b"]);
     assert_eq!(second.metrics().troubles, 0);
     // The file holds both lines; the later one counts.
-    assert_eq!(Report::read(&file).unwrap().metrics(), second.metrics());
+    assert_eq!(EvalReport::read(&file).unwrap().metrics(), second.metrics());
 }
 
 #[tokio::test]
-async fn q12_a_run_that_is_cancelled_keeps_what_is_done() {
+async fn cancelled_run_keeps_finished_results() {
     let folder = tempfile::tempdir().unwrap();
     let (set, file) = (small_set(folder.path()), folder.path().join("results.jsonl"));
-    let mut options = Options { results: Some(file.clone()), ..patient_options() };
+    let mut options = EvalOptions { results: Some(file.clone()), ..patient_options() };
     let cancel = options.cancel.clone();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let tell = Arc::clone(&seen);
     options.progress = Some(Box::new(move |step| {
-        tell.lock().unwrap().push((step.done, step.of, step.record.id.clone()));
+        tell.lock().unwrap().push((step.done, step.total, step.record.id.clone()));
         if step.done == 2 {
             cancel.cancel();
         }
@@ -121,50 +121,53 @@ async fn q12_a_run_that_is_cancelled_keeps_what_is_done() {
     // An answer that was itself cut off is no result.
     let mut script = good();
     if let Some(answer) = script.answers.get_mut("c") {
-        answer.stop = Stop::Cancelled;
+        answer.stop = StopReason::Cancelled;
     }
-    let again = Options { results: Some(file), ..patient_options() };
+    let again = EvalOptions { results: Some(file), ..patient_options() };
     let report = run(&set, &script, &again).await.unwrap();
     assert_eq!(script.asked(), ["c", "d"]);
     assert_eq!(report.records.iter().map(|r| r.id.as_str()).collect::<Vec<_>>(), ["a", "b", "d"]);
 }
 
 #[tokio::test]
-async fn q12_questions_under_way_together_give_the_same_report() {
+async fn concurrent_questions_give_the_same_report() {
     let folder = tempfile::tempdir().unwrap();
     let set = small_set(folder.path());
     let one = run(&set, &good(), &patient_options()).await.unwrap();
     for jobs in [0, 2, 3, 64] {
-        let many = run(&set, &good(), &Options { jobs, ..patient_options() }).await.unwrap();
-        assert_eq!((many.markdown(), many.csv(), many.chart().svg()), (one.markdown(), one.csv(), one.chart().svg()));
+        let many = run(&set, &good(), &EvalOptions { jobs, ..patient_options() }).await.unwrap();
+        assert_eq!(
+            (many.markdown(), many.to_csv(), many.chart().svg()),
+            (one.markdown(), one.to_csv(), one.chart().svg())
+        );
     }
 }
 
 #[tokio::test]
-async fn q12_several_runs_have_a_mean_and_a_spread() {
+async fn several_runs_have_mean_and_deviation() {
     let folder = tempfile::tempdir().unwrap();
     let set = small_set(folder.path());
-    let mut report = run(&set, &good(), &Options { runs: 3, ..patient_options() }).await.unwrap();
+    let mut report = run(&set, &good(), &EvalOptions { runs: 3, ..patient_options() }).await.unwrap();
     assert_eq!((report.records.len(), report.per_run().len()), (12, 3));
     assert_eq!(report.summary().spread["right_rate"].deviation, 0.0);
     // One answer of the second run fails: 1, 3/4, 1.
-    let fail = |record: &&mut Record| record.run == 2 && record.id == "a";
+    let fail = |record: &&mut CaseRecord| record.run == 2 && record.id == "a";
     for record in report.records.iter_mut().filter(fail) {
-        record.outcome = Outcome::Failed;
+        record.outcome = CaseOutcome::Failed;
     }
     let spread = report.summary().spread["overall_success_rate"];
     assert!((spread.mean - 11.0 / 12.0).abs() < 1e-12 && (spread.deviation - 0.25 / 3.0_f64.sqrt()).abs() < 1e-12);
     assert_eq!((spread.min, spread.max), (0.75, 1.0));
     // Most of the runs decide what a question comes to.
-    assert_eq!(Baseline::of(&report).lines[0].outcome, Outcome::FirstAttempt);
+    assert_eq!(Baseline::from_report(&report).entries[0].outcome, CaseOutcome::FirstAttempt);
 }
 
 #[tokio::test]
-async fn q12_a_baseline_shows_what_got_worse() {
+async fn baseline_shows_regressions() {
     let folder = tempfile::tempdir().unwrap();
     let (set, file) = (small_set(folder.path()), folder.path().join("baseline.csv"));
     let before = run(&set, &good(), &patient_options()).await.unwrap();
-    Baseline::of(&before).write(&file).unwrap();
+    Baseline::from_report(&before).write(&file).unwrap();
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(
         text,
@@ -172,14 +175,14 @@ async fn q12_a_baseline_shows_what_got_worse() {
          d,first_attempt,yes,\n"
     );
     let baseline = Baseline::read(&file).unwrap();
-    assert_eq!(baseline, Baseline::of(&before));
-    assert_eq!(baseline.against(&before), querymend_eval::Drift::default());
+    assert_eq!(baseline, Baseline::from_report(&before));
+    assert_eq!(baseline.diff(&before), querymend_eval::BaselineDiff::default());
 
     let mut script = good();
     script.answers.insert("a".into(), gave_up("SELECT count(*) FROM customer", ErrorType::TableNotFound));
     script.answers.insert("b".into(), answered("SELECT count(*) FROM products"));
     script.answers.insert("d".into(), answered("SELECT email FROM customers"));
-    let drift = baseline.against(&run(&set, &script, &patient_options()).await.unwrap());
+    let drift = baseline.diff(&run(&set, &script, &patient_options()).await.unwrap());
     let say = |id: &str, words: &str| (id.to_string(), words.to_string());
     assert_eq!(
         drift.regressions,
@@ -189,15 +192,15 @@ async fn q12_a_baseline_shows_what_got_worse() {
         ]
     );
     assert_eq!(drift.improvements, [say("b", "corrected, right → first attempt, right")]);
-    let less = run(&set, &good(), &Options { limit: Some(2), ..patient_options() }).await.unwrap();
-    assert_eq!(baseline.against(&less).missing, ["b", "d"]);
+    let less = run(&set, &good(), &EvalOptions { limit: Some(2), ..patient_options() }).await.unwrap();
+    assert_eq!(baseline.diff(&less).missing, ["b", "d"]);
 
     fs::write(&file, "id,outcome,right,error_type\na,fine,yes,\n").unwrap();
     assert!(Baseline::read(&file).unwrap_err().to_string().ends_with("line 2: field `outcome` is `fine`"));
 }
 
 #[tokio::test]
-async fn q12_gold_that_cannot_be_run_is_said_and_not_counted() {
+async fn reports_unusable_gold_queries_without_counting_them() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("odd.yaml");
     let text = "\
@@ -209,7 +212,7 @@ cases:
   - { id: two, question: q, gold: [SELECT nothing FROM nowhere, SELECT count(*) FROM orders] }
 ";
     fs::write(&file, text).unwrap();
-    let set = querymend_eval::Dataset::load(&file, &querymend_eval::Load::default()).unwrap();
+    let set = querymend_eval::Dataset::load(&file, &querymend_eval::LoadOptions::default()).unwrap();
     let one = || answered("SELECT count(*) FROM orders;");
     let script = Script::new([("broken", one()), ("writes", one()), ("none", one()), ("two", one())]);
     let report = run(&set, &script, &patient_options()).await.unwrap();

@@ -1,12 +1,12 @@
 //! Q10 and Q13: the formulas.
 
-use querymend::event::{Cost, Status};
-use querymend_eval::{Behaviour, Metrics, Outcome, Report, run, spread};
-use querymend_sql::{Applicability, Applied, Cell, ErrorType, Rows};
+use querymend::event::{AnswerStatus, Cost};
+use querymend_eval::{CaseOutcome, EvalMetrics, EvalReport, ExpectationMatch, run, spread};
+use querymend_sql::{Applicability, AppliedFix, Cell, ErrorType, Rows};
 
 use crate::{Script, answered, attempt, corrected, gave_up, patient_options, small_set};
 
-async fn report(script: &Script) -> Report {
+async fn report(script: &Script) -> EvalReport {
     let folder = tempfile::tempdir().unwrap();
     run(&small_set(folder.path()), script, &patient_options()).await.unwrap()
 }
@@ -16,7 +16,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 #[tokio::test]
-async fn q10_first_attempts_and_corrections_are_counted_apart() {
+async fn counts_first_attempts_and_corrections_separately() {
     let script = Script::new([
         ("a", answered("SELECT count(*) FROM customers")),
         ("b", corrected("SELECT count(id) FROM products", ErrorType::ColumnNotFound, "SELECT count(*) FROM products")),
@@ -40,27 +40,27 @@ async fn q10_first_attempts_and_corrections_are_counted_apart() {
     assert_eq!(m.by_error_type.values().map(|by| by.count).sum::<usize>(), m.total - m.first_attempt_success);
     assert_eq!((m.judged, m.right_first, m.right, m.made_right, m.made_wrong), (4, 1, 2, 1, 0));
     assert_eq!((m.llm_calls, m.input_tokens, m.output_tokens, m.usd), (1 + 2 + 3 + 2, 400, 80, None));
-    assert!(close(m.seconds, 2.0) && close(m.seconds_each(), 0.5));
+    assert!(close(m.seconds, 2.0) && close(m.mean_seconds(), 0.5));
 }
 
 #[tokio::test]
-async fn q10_the_figures_of_the_source_come_out() {
+async fn reproduces_the_reference_rates() {
     // Fifteen questions: five at once, eight corrected (six of seven columns, two of three aggregations), two failures.
     let template = report(&Script::new([("a", answered("SELECT 1"))])).await.records.remove(0);
     let mut records = Vec::new();
     for (outcome, error_type, times) in [
-        (Outcome::FirstAttempt, None, 5),
-        (Outcome::Corrected, Some("column_not_found"), 6),
-        (Outcome::Failed, Some("column_not_found"), 1),
-        (Outcome::Corrected, Some("aggregation"), 2),
-        (Outcome::Failed, Some("aggregation"), 1),
+        (CaseOutcome::FirstAttempt, None, 5),
+        (CaseOutcome::Corrected, Some("column_not_found"), 6),
+        (CaseOutcome::Failed, Some("column_not_found"), 1),
+        (CaseOutcome::Corrected, Some("aggregation"), 2),
+        (CaseOutcome::Failed, Some("aggregation"), 1),
     ] {
         let mut record = template.clone();
         record.outcome = outcome;
         record.error_type = error_type.map(str::to_string);
         records.extend(std::iter::repeat_n(record, times));
     }
-    let m = Metrics::of(&records);
+    let m = EvalMetrics::from_records(&records);
     assert_eq!((m.total, m.first_attempt_success, m.corrected_success, m.final_failures), (15, 5, 8, 2));
     assert_eq!(format!("{:.2}", m.first_attempt_rate), "0.33");
     assert_eq!(format!("{:.2}", m.correction_effectiveness.unwrap()), "0.80");
@@ -71,23 +71,23 @@ async fn q10_the_figures_of_the_source_come_out() {
 }
 
 #[tokio::test]
-async fn q10_mending_without_the_model_is_a_correction_and_its_rule_names_the_family() {
+async fn repair_without_the_model_counts_as_correction_by_rule() {
     let mut mended = answered("SELECT count(*) FROM customers");
     mended.attempts[0].sql = "SELECT count(nam) FROM customers".into();
     mended.attempts[0].mended = mended.sql.clone();
     mended.attempts[0].fixes =
-        vec![Applied { code: "unknown-column", applicability: Applicability::Safe, why: "one candidate".into() }];
+        vec![AppliedFix { code: "unknown-column", applicability: Applicability::Safe, why: "one candidate".into() }];
     let report = report(&Script::new([("a", mended)])).await;
     let record = &report.records[0];
-    assert_eq!(record.outcome, Outcome::Corrected);
+    assert_eq!(record.outcome, CaseOutcome::Corrected);
     assert_eq!(record.error_type.as_deref(), Some("column_not_found"));
     assert_eq!((record.right_first, record.right), (Some(false), Some(true)));
-    assert_eq!(record.behaviour, Some(Behaviour::Worse), "it was expected at once");
+    assert_eq!(record.behaviour, Some(ExpectationMatch::Worse), "it was expected at once");
     assert_eq!(report.metrics().attempts, 1);
 }
 
 #[tokio::test]
-async fn q10_a_false_correction_is_seen() {
+async fn detects_false_corrections() {
     let mut spoilt = answered("SELECT count(*) + 1 FROM customers");
     spoilt.attempts = vec![
         attempt(1, "SELECT count(*) FROM customers", None),
@@ -98,18 +98,18 @@ async fn q10_a_false_correction_is_seen() {
 }
 
 #[tokio::test]
-async fn q10_words_choices_and_fallbacks() {
+async fn counts_chats_choices_and_fallbacks() {
     let mut chat = answered("SELECT 1");
-    chat.status = Status::Chat;
+    chat.status = AnswerStatus::Chat;
     let mut choice = answered("SELECT count(*) FROM products");
-    choice.status = Status::AskUser;
+    choice.status = AnswerStatus::AskUser;
     let mut fallback = answered("SELECT order_id FROM orders");
     fallback.fallback = true;
     fallback.rows = Some(Rows { columns: vec!["n".into()], rows: vec![vec![Cell::Integer(180)]], truncated: false });
     fallback.cost = Cost { usd: Some(0.5), ..fallback.cost };
     let report = report(&Script::new([("a", chat), ("b", choice), ("c", fallback)])).await;
-    let outcomes: Vec<Outcome> = report.records.iter().map(|record| record.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Failed, Outcome::Failed, Outcome::Corrected, Outcome::Failed]);
+    let outcomes: Vec<CaseOutcome> = report.records.iter().map(|record| record.outcome).collect();
+    assert_eq!(outcomes, [CaseOutcome::Failed, CaseOutcome::Failed, CaseOutcome::Corrected, CaseOutcome::Failed]);
     let m = report.metrics();
     assert_eq!((m.fallbacks, m.right, m.usd), (1, 1, Some(0.5)), "the rows of a fallback are what is compared");
     // The fourth could not be asked: it counts, and is not right.
@@ -117,28 +117,29 @@ async fn q10_words_choices_and_fallbacks() {
 }
 
 #[test]
-fn q10_nothing_divides_by_zero() {
-    let m = Metrics::of([]);
+fn empty_metrics_do_not_divide_by_zero() {
+    let m = EvalMetrics::from_records([]);
     assert_eq!((m.first_attempt_rate, m.overall_success_rate, m.avg_attempts, m.right_rate), (0.0, 0.0, 0.0, 0.0));
-    assert_eq!((m.correction_effectiveness, m.seconds_each()), (None, 0.0));
+    assert_eq!((m.correction_effectiveness, m.mean_seconds()), (None, 0.0));
     assert!(m.targets().iter().all(|target| !target.met), "of nothing, nothing is reached");
     assert_eq!(spread(&[]), None);
     assert_eq!(spread(&[0.5]).unwrap().deviation, 0.0);
 }
 
 #[tokio::test]
-async fn q13_targets_are_met_or_missed_by_so_much() {
-    let all_at_once = Metrics { total: 10, first_attempt_rate: 1.0, overall_success_rate: 1.0, ..Metrics::default() };
+async fn targets_report_their_margin() {
+    let all_at_once =
+        EvalMetrics { total: 10, first_attempt_rate: 1.0, overall_success_rate: 1.0, ..EvalMetrics::default() };
     let [first, correction, overall] = all_at_once.targets();
     assert!(first.met && correction.met && overall.met, "nothing had to be corrected");
     assert!(close(first.by.unwrap(), 0.7) && correction.by.is_none());
     // Exactly at the mark is not above it.
-    let at = Metrics {
+    let at = EvalMetrics {
         total: 20,
         first_attempt_rate: 0.30,
         correction_effectiveness: Some(0.60),
         overall_success_rate: 0.85,
-        ..Metrics::default()
+        ..EvalMetrics::default()
     };
     assert!(at.targets().iter().all(|target| !target.met && target.by == Some(0.0)));
     let report = report(&Script::new([("a", answered("SELECT count(*) FROM customers"))])).await;
@@ -148,7 +149,7 @@ async fn q13_targets_are_met_or_missed_by_so_much() {
 }
 
 #[tokio::test]
-async fn q10_a_report_says_it_all_in_markdown_csv_and_json() {
+async fn report_is_complete_in_markdown_csv_and_json() {
     let script = Script::new([
         ("a", answered("SELECT count(*) FROM customers")),
         ("b", corrected("SELECT count(id) FROM products", ErrorType::ColumnNotFound, "SELECT count(*) FROM products")),
@@ -157,7 +158,7 @@ async fn q10_a_report_says_it_all_in_markdown_csv_and_json() {
     ]);
     let mut report = report(&script).await;
     report.skipped = (0..9)
-        .map(|i| querymend_eval::Skipped { id: format!("s{i}"), reason: "the database `x` is not there".into() })
+        .map(|i| querymend_eval::SkippedCase { id: format!("s{i}"), reason: "the database `x` is not there".into() })
         .collect();
     assert_eq!(
         report.markdown(),
@@ -172,16 +173,16 @@ async fn q10_a_report_says_it_all_in_markdown_csv_and_json() {
 | answered after a correction | 1 (50.0% of what failed at first) |
 | not answered | 1 |
 | answered in all | 75.0% |
-| drafts for a question | 1.75 |
+| drafts per question | 1.75 |
 | first draft right (the rows of a gold query) | 1 of 4 (25.0%) |
 | answer right | 2 of 4 (50.0%) |
 | made right / made wrong on the way | 1 / 0 |
 | answered from plain rows | 0 |
-| the world was in the way | 0 |
+| failed for external reasons | 0 |
 | model calls | 7 |
 | tokens read / written | 400 / 80 |
 | cost | unknown |
-| seconds for a question | 0.50 |
+| seconds per question | 0.50 |
 
 ## Targets
 
@@ -222,7 +223,7 @@ Against what the set expects: as expected 2, better 1, worse 1.
 | the database `x` is not there | 9 | s0, s1, s2, … |
 "
     );
-    let csv = report.csv();
+    let csv = report.to_csv();
     assert!(csv.starts_with("run,id,tags,outcome,status,right_first,right,attempts,error_type,"));
     assert!(
         csv.contains("\n1,b,column,corrected,answered,no,yes,2,column_not_found,as expected,2,100,20,,0.500,"),

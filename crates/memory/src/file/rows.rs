@@ -1,40 +1,49 @@
-//! Examples as rows of the file.
+//! Reads and writes examples as rows of the file.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
 
-use crate::example::{Example, Provenance, Standing};
-use crate::skeleton::skeleton;
-use crate::sought::{Change, Filter};
-use crate::vectors::Coded;
-use crate::words::words;
+use crate::bm25::token_hashes;
+use crate::example::{Example, Provenance, VerificationStatus};
+use crate::query::{ExampleFilter, ExampleUpdate};
+use crate::query_template::template_hash;
+use crate::vector_index::QuantizedVector;
 
-/// So many removals are remembered, for programs that have not seen them; those that missed more read everything anew.
-const REMEMBERED: i64 = 10_000;
+/// Maximum number of removals logged for other processes.
+///
+/// A process that has missed more of them reloads the whole file.
+const MAX_REMOVAL_LOG: i64 = 10_000;
 
 const COLUMNS: &str =
     "id, question, sql, database, dialect, metric, provenance, standing, uses, helped, hurt, added, number";
 
-/// What the file says about itself.
-pub(super) fn about<T: rusqlite::types::FromSql>(connection: &Connection, name: &str) -> rusqlite::Result<Option<T>> {
+/// Reads an entry of the metadata table.
+pub(super) fn get_meta<T: rusqlite::types::FromSql>(
+    connection: &Connection,
+    name: &str,
+) -> rusqlite::Result<Option<T>> {
     connection.prepare_cached("SELECT value FROM about WHERE name = ?")?.query_row([name], |row| row.get(0)).optional()
 }
 
-/// Writes down what the file says about itself.
-pub(super) fn say(step: &Transaction<'_>, name: &str, value: &dyn rusqlite::ToSql) -> rusqlite::Result<()> {
+/// Writes an entry of the metadata table.
+pub(super) fn set_meta(step: &Transaction<'_>, name: &str, value: &dyn rusqlite::ToSql) -> rusqlite::Result<()> {
     let mut statement = step.prepare_cached("INSERT OR REPLACE INTO about VALUES (?, ?)")?;
     statement.execute(params![name, value]).map(|_| ())
 }
 
-/// The number of this write.
-pub(super) fn next(step: &Transaction<'_>) -> rusqlite::Result<i64> {
+/// Increments and returns the sequence number of writes.
+pub(super) fn next_sequence(step: &Transaction<'_>) -> rusqlite::Result<i64> {
     step.prepare_cached("UPDATE about SET value = value + 1 WHERE name = 'sequence' RETURNING value")?
         .query_row([], |row| row.get(0))
 }
 
-/// Writes examples with their vectors; gives back how many are new.
-pub(super) fn put(step: &Transaction<'_>, examples: &[Example], vectors: &[Coded]) -> rusqlite::Result<usize> {
-    let changed = next(step)?;
+/// Inserts or updates examples with their vectors; returns the number of new ones.
+pub(super) fn upsert(
+    step: &Transaction<'_>,
+    examples: &[Example],
+    vectors: &[QuantizedVector],
+) -> rusqlite::Result<usize> {
+    let changed = next_sequence(step)?;
     let mut last: i64 = step.query_row("SELECT coalesce(max(number), 0) FROM example", [], |row| row.get(0))?;
     let mut new = 0;
     let mut example = step.prepare_cached(
@@ -67,31 +76,31 @@ pub(super) fn put(step: &Transaction<'_>, examples: &[Example], vectors: &[Coded
             ],
             |row| row.get(0),
         )?;
-        // Numbers only grow, so that a new row has one that none had before.
+        // Numbers only grow, so a new row has the highest one.
         if number > last {
             (last, new) = (number, new + 1);
         }
-        let words: Vec<u8> = words(&one.question).into_iter().flat_map(u32::to_le_bytes).collect();
-        vector.execute(params![number, coded.scale, skeleton(&one.sql).cast_signed(), words, coded.codes])?;
-        rest.execute(params![number, coded.rest])?;
+        let words: Vec<u8> = token_hashes(&one.question).into_iter().flat_map(u32::to_le_bytes).collect();
+        vector.execute(params![number, coded.scale, template_hash(&one.sql).cast_signed(), words, coded.codes])?;
+        rest.execute(params![number, coded.residual])?;
     }
     Ok(new)
 }
 
-/// Gives rows other vectors.
-pub(super) fn revector(step: &Transaction<'_>, numbers: &[i64], vectors: &[Coded]) -> rusqlite::Result<()> {
+/// Replaces the vectors of rows.
+pub(super) fn reembed(step: &Transaction<'_>, numbers: &[i64], vectors: &[QuantizedVector]) -> rusqlite::Result<()> {
     let mut vector = step.prepare_cached("UPDATE vector SET scale = ?, codes = ? WHERE number = ?")?;
     let mut rest = step.prepare_cached("UPDATE rest SET rest = ? WHERE number = ?")?;
-    for (number, coded) in numbers.iter().zip(vectors) {
-        vector.execute(params![coded.scale, coded.codes, number])?;
-        rest.execute(params![coded.rest, number])?;
+    for (number, quantized) in numbers.iter().zip(vectors) {
+        vector.execute(params![quantized.scale, quantized.codes, number])?;
+        rest.execute(params![quantized.residual, number])?;
     }
     Ok(())
 }
 
-/// Changes what is known of an example; whether there is one.
-pub(super) fn change(step: &Transaction<'_>, id: &str, change: Change) -> rusqlite::Result<bool> {
-    let changed = next(step)?;
+/// Updates the status, provenance and counters of an example; returns whether it exists.
+pub(super) fn update(step: &Transaction<'_>, id: &str, change: ExampleUpdate) -> rusqlite::Result<bool> {
+    let changed = next_sequence(step)?;
     let mut statement = step.prepare_cached(
         "UPDATE example SET standing = coalesce(:standing, standing), provenance = coalesce(:provenance, provenance),
              uses = min(uses + :uses, 4294967295), helped = min(helped + :helped, 4294967295),
@@ -99,7 +108,7 @@ pub(super) fn change(step: &Transaction<'_>, id: &str, change: Change) -> rusqli
          WHERE id = :id",
     )?;
     let rows = statement.execute(named_params! {
-        ":standing": change.standing.map(Standing::name),
+        ":standing": change.standing.map(VerificationStatus::name),
         ":provenance": change.provenance.map(Provenance::name),
         ":uses": change.uses,
         ":helped": change.helped,
@@ -110,9 +119,9 @@ pub(super) fn change(step: &Transaction<'_>, id: &str, change: Change) -> rusqli
     Ok(rows > 0)
 }
 
-/// Takes examples out; gives back how many were there.
+/// Deletes examples; returns the number that existed.
 pub(super) fn remove(step: &Transaction<'_>, ids: &[String]) -> rusqlite::Result<usize> {
-    let changed = next(step)?;
+    let changed = next_sequence(step)?;
     let mut gone = 0;
     let mut example = step.prepare_cached("DELETE FROM example WHERE id = ? RETURNING number")?;
     for id in ids {
@@ -125,62 +134,63 @@ pub(super) fn remove(step: &Transaction<'_>, ids: &[String]) -> rusqlite::Result
         }
     }
     let kept: i64 = step.query_row("SELECT count(*) FROM removed", [], |row| row.get(0))?;
-    if kept > REMEMBERED {
+    if kept > MAX_REMOVAL_LOG {
         step.execute("DELETE FROM removed", [])?;
-        say(step, "pruned", &changed)?;
+        set_meta(step, "pruned", &changed)?;
     }
     Ok(gone)
 }
 
-/// The example with this id.
+/// Returns the example with this id.
 pub(super) fn get(connection: &Connection, id: &str) -> rusqlite::Result<Option<Example>> {
     let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM example WHERE id = ?"))?;
-    statement.query_row([id], read).optional()
+    statement.query_row([id], read_example).optional()
 }
 
-/// The example with this number, and the second half of its vector.
-pub(super) fn numbered(connection: &Connection, number: i64) -> rusqlite::Result<Option<Example>> {
+/// Returns the example with this row number.
+pub(super) fn get_by_number(connection: &Connection, number: i64) -> rusqlite::Result<Option<Example>> {
     let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM example WHERE number = ?"))?;
-    statement.query_row([number], read).optional()
+    statement.query_row([number], read_example).optional()
 }
 
-/// Those that fit, newest first.
+/// Returns the examples that match a filter, newest first.
 pub(super) fn list(
     connection: &Connection,
-    filter: &Filter,
+    filter: &ExampleFilter,
     skip: usize,
-    most: usize,
+    limit: usize,
 ) -> rusqlite::Result<Vec<Example>> {
-    let (clause, mut values) = which(filter);
-    values.extend([most, skip].map(|count| Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))));
+    let (clause, mut values) = where_clause(filter);
+    values.extend([limit, skip].map(|count| Value::Integer(i64::try_from(count).unwrap_or(i64::MAX))));
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM example WHERE {clause} ORDER BY added DESC, number DESC LIMIT ? OFFSET ?"
     ))?;
-    statement.query_map(rusqlite::params_from_iter(values), read)?.collect()
+    statement.query_map(rusqlite::params_from_iter(values), read_example)?.collect()
 }
 
-/// How many fit.
-pub(super) fn count(connection: &Connection, filter: &Filter) -> rusqlite::Result<usize> {
-    let (clause, values) = which(filter);
+/// Returns the number of examples that match a filter.
+pub(super) fn count(connection: &Connection, filter: &ExampleFilter) -> rusqlite::Result<usize> {
+    let (clause, values) = where_clause(filter);
     let mut statement = connection.prepare_cached(&format!("SELECT count(*) FROM example WHERE {clause}"))?;
     let count: i64 = statement.query_row(rusqlite::params_from_iter(values), |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-fn which(filter: &Filter) -> (String, Vec<Value>) {
-    let said = [
+fn where_clause(filter: &ExampleFilter) -> (String, Vec<Value>) {
+    let conditions = [
         ("database", filter.database.clone()),
         ("dialect", filter.dialect.clone()),
         ("provenance", filter.provenance.map(|provenance| provenance.name().to_string())),
         ("standing", filter.standing.map(|standing| standing.name().to_string())),
     ];
-    let said: Vec<(&str, String)> = said.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    let clause: Vec<String> = said.iter().map(|(name, _)| format!("{name} = ?")).collect();
+    let conditions: Vec<(&str, String)> =
+        conditions.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    let clause: Vec<String> = conditions.iter().map(|(name, _)| format!("{name} = ?")).collect();
     let clause = if clause.is_empty() { "1".to_string() } else { clause.join(" AND ") };
-    (clause, said.into_iter().map(|(_, value)| Value::Text(value)).collect())
+    (clause, conditions.into_iter().map(|(_, value)| Value::Text(value)).collect())
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Example> {
+fn read_example(row: &Row<'_>) -> rusqlite::Result<Example> {
     let provenance: String = row.get(6)?;
     let standing: String = row.get(7)?;
     Ok(Example {
@@ -190,8 +200,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Example> {
         database: row.get(3)?,
         dialect: row.get(4)?,
         metric: row.get(5)?,
-        provenance: provenance_named(&provenance),
-        standing: standing_named(&standing),
+        provenance: parse_provenance(&provenance),
+        standing: parse_status(&standing),
         uses: row.get(8)?,
         helped: row.get(9)?,
         hurt: row.get(10)?,
@@ -199,12 +209,12 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Example> {
     })
 }
 
-/// A word that this version does not know is taken for what promises least.
-fn provenance_named(name: &str) -> Provenance {
+/// Parses a provenance; an unknown one is mapped to the least trusted.
+fn parse_provenance(name: &str) -> Provenance {
     Provenance::ALL.into_iter().find(|known| known.name() == name).unwrap_or(Provenance::Auto)
 }
 
-/// A word that this version does not know is taken for what is not shown.
-pub(super) fn standing_named(name: &str) -> Standing {
-    Standing::ALL.into_iter().find(|known| known.name() == name).unwrap_or(Standing::Stale)
+/// Parses a verification status; an unknown one is mapped to one that is never included in prompts.
+pub(super) fn parse_status(name: &str) -> VerificationStatus {
+    VerificationStatus::ALL.into_iter().find(|known| known.name() == name).unwrap_or(VerificationStatus::Stale)
 }

@@ -1,4 +1,4 @@
-//! A few connections that are used in turn, made anew when a server was away.
+//! Small connection pool that reconnects after a server restart.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,145 +10,163 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use querymend_net::environment;
-use querymend_net::postgres::until_let_go;
+use querymend_net::postgres::drive_connection;
+use querymend_net::read_env;
 
-use super::refusal::{meaning, too_slow, went_away};
-use super::settings::Settings;
+use super::errors::{is_connection_lost, timeout_error, to_store_error};
+use super::settings::StoreSettings;
 use crate::error::Error;
 
-/// So many connections there are at most.
-const CONNECTIONS: usize = 4;
-/// So long may a statement take; the server is told as well.
-const STATEMENT: Duration = Duration::from_secs(30);
-/// So long is waited for the server beyond that.
-const PATIENCE: Duration = Duration::from_secs(35);
-/// A connection that was not used for so long is tried before it is relied on.
-const STALE: Duration = Duration::from_secs(2);
-/// So long is waited for an answer that should come at once.
-const PROMPT: Duration = Duration::from_secs(2);
+/// Maximum number of connections.
+const MAX_CONNECTIONS: usize = 4;
+/// Statement timeout, also set on the server.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Client-side timeout for a response, longer than [`STATEMENT_TIMEOUT`].
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(35);
+/// Idle time after which a connection is checked before it is used again.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// Timeout for the check of an idle connection.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Values of a statement.
-pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+/// Parameters of a statement.
+pub type SqlParams<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A few connections to one server. What goes wrong is told as a store tells it.
-pub struct Pool {
+/// Connection pool for one server, with errors reported as store errors.
+pub struct StorePool {
     config: Config,
     tls: MakeRustlsConnect,
     name: String,
-    turns: Semaphore,
-    idle: Mutex<Vec<Link>>,
+    permits: Semaphore,
+    idle: Mutex<Vec<StoreConnection>>,
 }
 
-/// A connection, with the statements that were prepared on it.
-pub(super) struct Link {
+/// Connection with its prepared statements.
+pub(super) struct StoreConnection {
     pub client: Client,
     prepared: HashMap<String, Statement>,
-    used: Instant,
-    /// Tells the task that moves the connection on when nobody holds this any more.
-    _held: oneshot::Sender<()>,
+    last_used: Instant,
+    /// Stops the task that drives the connection when dropped.
+    _close_on_drop: oneshot::Sender<()>,
 }
 
-/// Whether a statement may be sent again where nobody knows whether the first one was carried out.
+/// Safety of repeating a statement if it is unknown whether the first attempt was executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Twice {
-    /// It reads, or writes what is then there already.
-    Same,
-    /// It would count twice.
-    Not,
+pub enum Idempotent {
+    /// Reads, or writes values that do not depend on the current ones.
+    Yes,
+    /// Changes values relative to the current ones, such as counters.
+    No,
 }
 
-impl Pool {
-    /// For whoever keeps other things beside the examples: `postgres://USER@HOST:PORT/DATABASE`, as for a store. Nothing is sent yet.
+impl StorePool {
+    /// Opens a pool for data other than examples, at an address such as
+    /// `postgres://USER@HOST:PORT/DATABASE`.
+    ///
+    /// No connection is made yet.
     pub fn open(address: &str) -> Result<Self, Error> {
-        let settings = Settings::read(address, &environment)?;
+        let settings = StoreSettings::parse(address, &read_env)?;
         Ok(Self::new(settings.config, settings.tls, settings.name))
     }
 
     pub(super) fn new(config: Config, tls: MakeRustlsConnect, name: String) -> Self {
-        Self { config, tls, name, turns: Semaphore::new(CONNECTIONS), idle: Mutex::new(Vec::new()) }
+        Self { config, tls, name, permits: Semaphore::new(MAX_CONNECTIONS), idle: Mutex::new(Vec::new()) }
     }
 
-    /// What to call it in messages.
+    /// Returns the name of the server for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Carries out one statement.
-    pub async fn ask(&self, sql: &str, values: Values<'_>, twice: Twice) -> Result<Vec<Row>, Error> {
-        self.ask_each(sql, &[values], twice).await
+    /// Executes one statement.
+    pub async fn query(&self, sql: &str, values: SqlParams<'_>, idempotent: Idempotent) -> Result<Vec<Row>, Error> {
+        self.query_batches(sql, &[values], idempotent).await
     }
 
-    /// Carries out one statement with several lots of values: all of it or nothing.
-    pub async fn ask_each(&self, sql: &str, lots: &[Values<'_>], twice: Twice) -> Result<Vec<Row>, Error> {
-        let mut tried = false;
+    /// Executes one statement with several sets of parameters, in one transaction.
+    pub async fn query_batches(
+        &self,
+        sql: &str,
+        batches: &[SqlParams<'_>],
+        idempotent: Idempotent,
+    ) -> Result<Vec<Row>, Error> {
+        let mut has_retried = false;
         loop {
-            let (mut link, _turn) = self.lend().await?;
-            match timeout(PATIENCE * u32::try_from(lots.len()).unwrap_or(u32::MAX), link.each(sql, lots)).await {
+            let (mut link, _turn) = self.acquire().await?;
+            match timeout(
+                RESPONSE_TIMEOUT * u32::try_from(batches.len()).unwrap_or(u32::MAX),
+                link.query_batches(sql, batches),
+            )
+            .await
+            {
                 Ok(Ok(rows)) => {
-                    self.take_back(link);
+                    self.release(link);
                     return Ok(rows);
                 }
-                // The link is not taken back: a server that was started again has forgotten it.
-                Ok(Err(error)) if went_away(&error) && twice == Twice::Same && !tried => tried = true,
-                // Two that waited for each other: the server let one of them go, which did nothing.
-                Ok(Err(error)) if error.code().is_some_and(|code| code.code() == "40P01") && !tried => tried = true,
-                Ok(Err(error)) => {
-                    if !link.client.is_closed() && !went_away(&error) && lots.len() == 1 {
-                        self.take_back(link);
-                    }
-                    return Err(meaning(&self.name, &error));
+                // The connection is not reused: a restarted server does not know it.
+                Ok(Err(error)) if is_connection_lost(&error) && idempotent == Idempotent::Yes && !has_retried => {
+                    has_retried = true
                 }
-                Err(_) => return Err(too_slow(&self.name)),
+                // Deadlock: the server rolled this transaction back, so that it is safe to retry.
+                Ok(Err(error)) if error.code().is_some_and(|code| code.code() == "40P01") && !has_retried => {
+                    has_retried = true
+                }
+                Ok(Err(error)) => {
+                    if !link.client.is_closed() && !is_connection_lost(&error) && batches.len() == 1 {
+                        self.release(link);
+                    }
+                    return Err(to_store_error(&self.name, &error));
+                }
+                Err(_) => return Err(timeout_error(&self.name)),
             }
         }
     }
 
-    /// A connection, one that is there or a new one. It is closed when it is dropped without being taken back.
-    pub(super) async fn lend(&self) -> Result<(Link, SemaphorePermit<'_>), Error> {
-        let turn = match timeout(PATIENCE, self.turns.acquire()).await {
+    /// Returns an idle or new connection, which is closed when dropped unless it is released to the
+    /// pool.
+    pub(super) async fn acquire(&self) -> Result<(StoreConnection, SemaphorePermit<'_>), Error> {
+        let permit = match timeout(RESPONSE_TIMEOUT, self.permits.acquire()).await {
             Ok(Ok(turn)) => turn,
-            _ => return Err(too_slow(&self.name)),
+            _ => return Err(timeout_error(&self.name)),
         };
         loop {
             let Some(link) = self.idle().pop() else { break };
             let alive = !link.client.is_closed()
-                && (link.used.elapsed() < STALE
-                    || matches!(timeout(PROMPT, link.client.simple_query("")).await, Ok(Ok(_))));
+                && (link.last_used.elapsed() < IDLE_CHECK_INTERVAL
+                    || matches!(timeout(PING_TIMEOUT, link.client.simple_query("")).await, Ok(Ok(_))));
             if alive {
-                return Ok((link, turn));
+                return Ok((link, permit));
             }
         }
-        Ok((self.connect().await?, turn))
+        Ok((self.connect().await?, permit))
     }
 
-    /// Waits for a few statements on a connection, but not for a server that has fallen silent.
-    pub(super) async fn within<T>(
+    /// Runs a few statements on a connection, with a deadline.
+    pub(super) async fn with_timeout<T>(
         &self,
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Error> {
-        match timeout(2 * PATIENCE, work).await {
-            Ok(done) => done.map_err(|error| meaning(&self.name, &error)),
-            Err(_) => Err(too_slow(&self.name)),
+        match timeout(2 * RESPONSE_TIMEOUT, work).await {
+            Ok(done) => done.map_err(|error| to_store_error(&self.name, &error)),
+            Err(_) => Err(timeout_error(&self.name)),
         }
     }
 
-    pub(super) fn take_back(&self, mut link: Link) {
-        link.used = Instant::now();
+    pub(super) fn release(&self, mut link: StoreConnection) {
+        link.last_used = Instant::now();
         self.idle().push(link);
     }
 
-    // Whoever panicked while holding it has pushed or popped, or has not.
-    fn idle(&self) -> MutexGuard<'_, Vec<Link>> {
+    // Poisoning is ignored: a panic cannot leave the list half-modified.
+    fn idle(&self) -> MutexGuard<'_, Vec<StoreConnection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn connect(&self) -> Result<Link, Error> {
+    async fn connect(&self) -> Result<StoreConnection, Error> {
         let connecting = async {
             let (client, connection) = self.config.connect(self.tls.clone()).await?;
             let (held, let_go) = oneshot::channel();
-            tokio::spawn(until_let_go(connection, let_go));
-            let seconds = STATEMENT.as_millis();
+            tokio::spawn(drive_connection(connection, let_go));
+            let seconds = STATEMENT_TIMEOUT.as_millis();
             client
                 .batch_execute(&format!(
                     "SET statement_timeout = {seconds};
@@ -157,21 +175,26 @@ impl Pool {
                      SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
                 ))
                 .await?;
-            // An old pgvector knows only one of these, and may say so.
+            // Old versions of pgvector know only one of these settings and reject the other.
             client.batch_execute("SET hnsw.ef_search = 100").await.ok();
             client.batch_execute("SET hnsw.iterative_scan = strict_order").await.ok();
             Ok((client, held))
         };
-        match timeout(PATIENCE, connecting).await {
-            Ok(Ok((client, held))) => Ok(Link { client, prepared: HashMap::new(), used: Instant::now(), _held: held }),
-            Ok(Err(error)) => Err(meaning(&self.name, &error)),
-            Err(_) => Err(too_slow(&self.name)),
+        match timeout(RESPONSE_TIMEOUT, connecting).await {
+            Ok(Ok((client, held))) => Ok(StoreConnection {
+                client,
+                prepared: HashMap::new(),
+                last_used: Instant::now(),
+                _close_on_drop: held,
+            }),
+            Ok(Err(error)) => Err(to_store_error(&self.name, &error)),
+            Err(_) => Err(timeout_error(&self.name)),
         }
     }
 }
 
-impl Link {
-    async fn each(&mut self, sql: &str, lots: &[Values<'_>]) -> Result<Vec<Row>, tokio_postgres::Error> {
+impl StoreConnection {
+    async fn query_batches(&mut self, sql: &str, batches: &[SqlParams<'_>]) -> Result<Vec<Row>, tokio_postgres::Error> {
         let statement = match self.prepared.get(sql) {
             Some(statement) => statement.clone(),
             None => {
@@ -180,12 +203,12 @@ impl Link {
                 statement
             }
         };
-        if let [values] = lots {
+        if let [values] = batches {
             return self.client.query(&statement, values).await;
         }
         let step = self.client.transaction().await?;
         let mut rows = Vec::new();
-        for values in lots {
+        for values in batches {
             rows.extend(step.query(&statement, values).await?);
         }
         step.commit().await?;

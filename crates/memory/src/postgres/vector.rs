@@ -1,15 +1,16 @@
-//! Vectors as pgvector sends them: two numbers of two bytes, how long it is and nothing, then four bytes for each number.
+//! Binary format of pgvector: dimension and zero as two 16-bit integers, then one 32-bit float per
+//! dimension.
 
 use std::error::Error;
 
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type};
 
-/// A vector on its way to the server.
+/// Vector parameter of a statement.
 #[derive(Debug)]
-pub(super) struct Vector(pub Vec<f32>);
+pub(super) struct PgVector(pub Vec<f32>);
 
-impl ToSql for Vector {
+impl ToSql for PgVector {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         out.extend_from_slice(&u16::try_from(self.0.len())?.to_be_bytes());
         out.extend_from_slice(&[0, 0]);
@@ -24,6 +25,6 @@ impl ToSql for Vector {
     }
 
     fn to_sql_checked(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        if Self::accepts(kind) { self.to_sql(kind, out) } else { Err(format!("a vector is no {kind}").into()) }
+        if Self::accepts(kind) { self.to_sql(kind, out) } else { Err(format!("a vector is not a {kind}").into()) }
     }
 }

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use querymend_memory::{ExampleStore, FileStore};
-use querymend_model::Static;
+use querymend_model::StaticEmbedder;
 
 use crate::servers;
 
@@ -32,7 +32,7 @@ async fn keeps_to_the_suite(kind: Kind<'_>) {
 fn file() -> Pin<Box<dyn Future<Output = Fresh>>> {
     Box::pin(async {
         let folder = tempfile::tempdir().unwrap();
-        let embedder = Arc::new(Static::builtin().unwrap());
+        let embedder = Arc::new(StaticEmbedder::builtin().unwrap());
         let store = FileStore::open(folder.path().join("examples.db"), embedder).await.unwrap();
         (Arc::new(store) as Arc<dyn ExampleStore>, Box::new(folder) as Box<dyn Any>)
     })
@@ -41,32 +41,34 @@ fn file() -> Pin<Box<dyn Future<Output = Fresh>>> {
 fn on_server(address: String) -> Pin<Box<dyn Future<Output = Fresh>>> {
     Box::pin(async move {
         // Each store has a collection or a table of its own, which goes when the servers of the test go.
-        let store =
-            querymend_memory::open(&servers::fresh(&address), Arc::new(Static::builtin().unwrap())).await.unwrap();
+        let store = querymend_memory::open(&servers::fresh(&address), Arc::new(StaticEmbedder::builtin().unwrap()))
+            .await
+            .unwrap();
         (store, Box::new(()) as Box<dyn Any>)
     })
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_chroma_keeps_to_the_suite() {
+async fn chroma_store_passes_the_suite() {
     if let Some(address) = servers::chroma() {
         keeps_to_the_suite(&|| on_server(address.clone())).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_postgres_keeps_to_the_suite() {
+async fn postgres_store_passes_the_suite() {
     if let Some(address) = servers::postgres() {
         keeps_to_the_suite(&|| on_server(address.clone())).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_the_file_keeps_to_the_suite() {
+async fn file_store_passes_the_suite() {
     keeps_to_the_suite(&file).await;
 }
 
 #[test]
-fn f06_every_check_is_named_for_what_it_checks() {
-    assert!(checks::CHECKS.iter().all(|(name, _)| name.starts_with("f06_")));
+fn check_names_are_distinct() {
+    let names: std::collections::HashSet<&str> = checks::CHECKS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names.len(), checks::CHECKS.len());
 }

@@ -8,9 +8,9 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use querymend_memory::{Example, ExampleStore, FileStore, Filter, Sought};
-use querymend_model::Static;
-use querymend_testing::{hang_timeout, is_full};
+use querymend_memory::{Example, ExampleFilter, ExampleQuery, ExampleStore, FileStore};
+use querymend_model::StaticEmbedder;
+use querymend_testing::{hang_timeout, is_full_suite};
 
 const FILE: &str = "QUERYMEND_CRASH_FILE";
 /// So many are added at once, now and then.
@@ -20,12 +20,12 @@ const BATCH: usize = 8;
 const MIN_START: Duration = Duration::from_millis(90);
 
 async fn open(path: &Path) -> FileStore {
-    FileStore::open(path, Arc::new(Static::builtin().unwrap())).await.unwrap()
+    FileStore::open(path, Arc::new(StaticEmbedder::builtin().unwrap())).await.unwrap()
 }
 
 /// The program that is killed. It does nothing where it is run as a test.
 #[tokio::test]
-async fn f06_adds_until_it_is_killed() {
+async fn adds_examples_until_killed() {
     let Some(path) = std::env::var_os(FILE) else { return };
     let store = open(path.as_ref()).await;
     let round = std::env::var("QUERYMEND_CRASH_ROUND").unwrap();
@@ -45,8 +45,8 @@ async fn f06_adds_until_it_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_two_hundred_kills_lose_nothing_that_was_acknowledged() {
-    let rounds = if is_full() { 200 } else { 32 };
+async fn kills_lose_no_acknowledged_example() {
+    let rounds = if is_full_suite() { 200 } else { 32 };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("examples.db");
     let mut dice = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
@@ -56,7 +56,7 @@ async fn f06_two_hundred_kills_lose_nothing_that_was_acknowledged() {
     for round in 0..rounds {
         let begun = Instant::now();
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "crash::f06_adds_until_it_is_killed", "--nocapture"])
+            .args(["--exact", "crash::adds_examples_until_killed", "--nocapture"])
             .env(FILE, &path)
             .env("QUERYMEND_CRASH_ROUND", round.to_string())
             .stdout(Stdio::piped())
@@ -101,20 +101,20 @@ async fn f06_two_hundred_kills_lose_nothing_that_was_acknowledged() {
         for (at, (id, question)) in new.iter().enumerate() {
             assert!(store.get(id).await.unwrap().is_some(), "round {round}: {question} was acknowledged and is lost");
             if at % 4 == 0 {
-                let sought = Sought {
+                let sought = ExampleQuery {
                     question,
                     database: "shop",
                     dialect: None,
                     only_database: false,
                     only_verified: false,
-                    most: 5,
+                    limit: 5,
                 };
                 let found = store.search(&sought).await.unwrap();
                 assert_eq!(&found[0].example.id, id);
             }
         }
         // What was written and not acknowledged any more is the last addition at most, and whole.
-        let count = store.count(&Filter::default()).await.unwrap();
+        let count = store.count(&ExampleFilter::default()).await.unwrap();
         let more = count - before - new.len();
         assert!([0, 1, BATCH].contains(&more), "round {round}: {more} more than were acknowledged");
         kept.extend(new.into_iter().map(|(id, _)| id));
@@ -122,7 +122,7 @@ async fn f06_two_hundred_kills_lose_nothing_that_was_acknowledged() {
     }
     let store = open(&path).await;
     let all: HashSet<String> =
-        store.list(&Filter::default(), 0, usize::MAX).await.unwrap().into_iter().map(|one| one.id).collect();
+        store.list(&ExampleFilter::default(), 0, usize::MAX).await.unwrap().into_iter().map(|one| one.id).collect();
     assert!(all.len() == before && kept.is_subset(&all) && kept.len() > rounds, "{} of {}", kept.len(), all.len());
     println!("{rounds} kills, {} acknowledged, {} there", kept.len(), all.len());
 }

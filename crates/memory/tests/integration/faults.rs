@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proxy::{Counts, Fault, Plan, Proxy, all, place, plans};
-use querymend_memory::{Error, Example, ExampleStore, Found, Sought, open};
-use querymend_model::Static;
-use querymend_testing::{hang_timeout, is_full};
+use querymend_memory::{Error, Example, ExampleQuery, ExampleStore, ScoredExample, open};
+use querymend_model::StaticEmbedder;
+use querymend_testing::{hang_timeout, is_full_suite};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
@@ -67,13 +67,19 @@ fn one(number: usize) -> Example {
 }
 
 async fn opened(address: &str) -> Result<Store, Error> {
-    open(address, Arc::new(Static::builtin().unwrap())).await
+    open(address, Arc::new(StaticEmbedder::builtin().unwrap())).await
 }
 
-async fn search(store: &Store) -> Result<Vec<Found>, Error> {
+async fn search(store: &Store) -> Result<Vec<ScoredExample>, Error> {
     let question = "How many parcels went to the harbour town number 7 last winter?";
-    let sought =
-        Sought { question, database: "shop", dialect: None, only_database: true, only_verified: false, most: 12 };
+    let sought = ExampleQuery {
+        question,
+        database: "shop",
+        dialect: None,
+        only_database: true,
+        only_verified: false,
+        limit: 12,
+    };
     store.search(&sought).await
 }
 
@@ -123,7 +129,7 @@ async fn attempt(
     kept: Option<&Store>,
     call: Call,
     new: &Example,
-    expected: &[Found],
+    expected: &[ScoredExample],
 ) -> Result<(bool, Option<Store>), Error> {
     let fresh = if kept.is_none() { Some(opened(through).await?) } else { None };
     let store = kept.or(fresh.as_ref()).unwrap();
@@ -137,7 +143,13 @@ async fn attempt(
     Ok((is_right, fresh))
 }
 
-async fn suffer(address: &str, call: Call, plan: Plan, expected: &[Found], number: usize) -> (Counts, Vec<String>) {
+async fn suffer(
+    address: &str,
+    call: Call,
+    plan: Plan,
+    expected: &[ScoredExample],
+    number: usize,
+) -> (Counts, Vec<String>) {
     let mut counts = Counts { tried: 1, ..Counts::default() };
     let mut complaints = Vec::new();
     let (server, at) = place(address);
@@ -206,7 +218,7 @@ async fn complaints(name: &'static str, server: Option<String>) -> Vec<String> {
     let direct = repeated(MAX_TRIES, || opened(&address)).await.unwrap().unwrap();
     let examples: Vec<Example> = (0..40).map(one).collect();
     repeated(MAX_TRIES, || direct.add(&examples)).await.unwrap().unwrap();
-    let expected: Arc<[Found]> = repeated(MAX_TRIES, || search(&direct)).await.unwrap().unwrap().into();
+    let expected: Arc<[ScoredExample]> = repeated(MAX_TRIES, || search(&direct)).await.unwrap().unwrap().into();
     assert_eq!(expected.len(), 12);
     // How much goes each way when nothing happens.
     let (server, at) = place(&address);
@@ -222,7 +234,7 @@ async fn complaints(name: &'static str, server: Option<String>) -> Vec<String> {
     let other = [Example::new("How many harbours?", "SELECT 1", "other", "sqlite")];
     repeated(MAX_TRIES, || store.add(&other)).await.unwrap().unwrap();
     sizes.push((Call::Add, proxy.most()));
-    let is_whole = is_full() || std::env::var_os("QUERYMEND_FAULTS").is_some();
+    let is_whole = is_full_suite() || std::env::var_os("QUERYMEND_FAULTS").is_some();
     let mut cases: Vec<(Call, Plan)> = Vec::new();
     for (number, (call, (sent, received))) in sizes.iter().enumerate() {
         let plans = plans(*sent, *received);
@@ -243,7 +255,7 @@ async fn complaints(name: &'static str, server: Option<String>) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_whatever_the_network_does_examples_are_right_or_the_error_is_clear() {
+async fn network_faults_give_correct_examples_or_clear_errors() {
     // Both at once: most of the time goes by waiting for servers that have fallen silent.
     let (mut all, more) =
         tokio::join!(complaints("postgres", servers::postgres()), complaints("chroma", servers::chroma()));

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use querymend_memory::{Change, Error, Example, ExampleStore, FileStore, Filter, Sought, Standing};
-use querymend_model::Static;
-use querymend_testing::watchdog::{THREADS, together, watched};
-use querymend_testing::{hang_timeout, is_full};
+use querymend_memory::{
+    Error, Example, ExampleFilter, ExampleQuery, ExampleStore, ExampleUpdate, FileStore, VerificationStatus,
+};
+use querymend_model::StaticEmbedder;
+use querymend_testing::watchdog::{THREADS, run_concurrently, run_watched};
+use querymend_testing::{hang_timeout, is_full_suite};
 use tokio::runtime::Runtime;
 
 /// Examples of each thread alone, and examples that all threads add.
@@ -42,7 +44,7 @@ where
 }
 
 async fn open(path: &Path) -> FileStore {
-    retry_lock_timeout(|| FileStore::open(path, Arc::new(Static::builtin().unwrap()))).await.unwrap()
+    retry_lock_timeout(|| FileStore::open(path, Arc::new(StaticEmbedder::builtin().unwrap()))).await.unwrap()
 }
 
 fn example(question: &str) -> Example {
@@ -58,8 +60,14 @@ fn common() -> Vec<Example> {
 }
 
 async fn nearest(store: &FileStore, question: &str) -> Option<Example> {
-    let sought =
-        Sought { question, database: "shop", dialect: None, only_database: false, only_verified: false, most: 3 };
+    let sought = ExampleQuery {
+        question,
+        database: "shop",
+        dialect: None,
+        only_database: false,
+        only_verified: false,
+        limit: 3,
+    };
     store.search(&sought).await.unwrap().into_iter().next().map(|found| found.example)
 }
 
@@ -72,17 +80,20 @@ async fn work(store: &FileStore, thread: usize) -> usize {
     common.rotate_left(thread % COMMON);
     for round in 0..ROUNDS {
         new += retry_lock_timeout(|| store.add(&common)).await.unwrap();
-        let used: Vec<(&str, Change)> =
-            common.iter().map(|one| (one.id.as_str(), Change { uses: 1, ..Change::default() })).collect();
-        assert_eq!(retry_lock_timeout(|| store.change(&used)).await.unwrap(), COMMON);
+        let used: Vec<(&str, ExampleUpdate)> =
+            common.iter().map(|one| (one.id.as_str(), ExampleUpdate { uses: 1, ..ExampleUpdate::default() })).collect();
+        assert_eq!(retry_lock_timeout(|| store.update(&used)).await.unwrap(), COMMON);
         for at in (0..OWN).skip(round).step_by(ROUNDS) {
             let one = own(thread, at);
             let id = one.id.as_str();
             new += retry_lock_timeout(|| store.add(std::slice::from_ref(&one))).await.unwrap();
             // What is acknowledged is found, whatever others do.
             assert_eq!(nearest(store, &one.question).await.unwrap().id, id);
-            let verified = [(id, Change { standing: Some(Standing::Verified), helped: 1, ..Change::default() })];
-            assert_eq!(retry_lock_timeout(|| store.change(&verified)).await.unwrap(), 1);
+            let verified = [(
+                id,
+                ExampleUpdate { standing: Some(VerificationStatus::Verified), helped: 1, ..ExampleUpdate::default() },
+            )];
+            assert_eq!(retry_lock_timeout(|| store.update(&verified)).await.unwrap(), 1);
             if at % 2 == 1 {
                 let removed = [id];
                 assert_eq!(retry_lock_timeout(|| store.remove(&removed)).await.unwrap(), 1);
@@ -100,8 +111,8 @@ async fn look_over(store: &FileStore, path: &Path, new: usize) {
     assert_eq!(new, COMMON + THREADS * OWN, "each is new once");
     let again = open(path).await;
     for store in [store, &again] {
-        assert_eq!(store.count(&Filter::default()).await.unwrap(), COMMON + left.len());
-        let kept = store.list(&Filter::default(), 0, usize::MAX).await.unwrap();
+        assert_eq!(store.count(&ExampleFilter::default()).await.unwrap(), COMMON + left.len());
+        let kept = store.list(&ExampleFilter::default(), 0, usize::MAX).await.unwrap();
         let kept: BTreeMap<&str, &Example> = kept.iter().map(|one| (one.id.as_str(), one)).collect();
         assert_eq!(kept.len(), COMMON + left.len());
         for one in &common() {
@@ -109,7 +120,7 @@ async fn look_over(store: &FileStore, path: &Path, new: usize) {
         }
         for one in &left {
             let kept = kept[one.id.as_str()];
-            assert_eq!((kept.standing, kept.helped, &kept.question), (Standing::Verified, 1, &one.question));
+            assert_eq!((kept.standing, kept.helped, &kept.question), (VerificationStatus::Verified, 1, &one.question));
             assert_eq!(nearest(store, &one.question).await.unwrap().id, one.id);
         }
         assert_eq!(store.size().examples, COMMON + left.len(), "what is searched is what is kept");
@@ -122,13 +133,13 @@ fn writes() -> usize {
 }
 
 #[test]
-fn f06_threads_of_one_process_lose_nothing() {
-    watched("a file of examples", || {
+fn threads_of_one_process_lose_no_writes() {
+    run_watched("a file of examples", || {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("examples.db");
         let runtime = Runtime::new().unwrap();
         let store = runtime.block_on(open(&path));
-        let new = together(|thread| runtime.block_on(work(&store, thread))).into_iter().sum();
+        let new = run_concurrently(|thread| runtime.block_on(work(&store, thread))).into_iter().sum();
         runtime.block_on(look_over(&store, &path, new));
         println!("{THREADS} threads, {} writes, {new} new, none lost", writes());
     });
@@ -136,10 +147,10 @@ fn f06_threads_of_one_process_lose_nothing() {
 
 /// One of the processes. It does nothing where it is run as a test.
 #[test]
-fn f06_one_process_of_several() {
+fn one_process_of_several() {
     let Some(path) = std::env::var_os(FILE) else { return };
     let process: usize = std::env::var(PROCESS).unwrap().parse().unwrap();
-    watched("one process of several", move || {
+    run_watched("one process of several", move || {
         let runtime = Runtime::new().unwrap();
         let store = runtime.block_on(open(path.as_ref()));
         let each = THREADS / PROCESSES;
@@ -154,14 +165,14 @@ fn f06_one_process_of_several() {
 }
 
 #[test]
-fn f06_threads_of_four_processes_lose_nothing() {
-    watched("a file of several processes", || {
+fn threads_of_four_processes_lose_no_writes() {
+    run_watched("a file of several processes", || {
         let folder = tempfile::tempdir().unwrap();
         // None of them finds the file made.
         let path = folder.path().join("examples.db");
         let begin = |process: usize| {
             Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "race::f06_one_process_of_several", "--nocapture"])
+                .args(["--exact", "race::one_process_of_several", "--nocapture"])
                 .env(FILE, &path)
                 .env(PROCESS, process.to_string())
                 .stdout(std::process::Stdio::piped())
@@ -184,16 +195,16 @@ fn f06_threads_of_four_processes_lose_nothing() {
 }
 
 #[test]
-fn f06_all_may_begin_with_a_file_that_nobody_has_made() {
-    let files = if is_full() { 20 } else { 5 };
-    watched("a new file", move || {
+fn creates_a_new_file_concurrently() {
+    let files = if is_full_suite() { 20 } else { 5 };
+    run_watched("a new file", move || {
         let folder = tempfile::tempdir().unwrap();
         let runtime = Runtime::new().unwrap();
         for file in 0..files {
             let path = folder.path().join(format!("{file}.db"));
-            let opened = together(|thread| {
+            let opened = run_concurrently(|thread| {
                 runtime.block_on(async {
-                    let embedder = || Arc::new(Static::builtin().unwrap());
+                    let embedder = || Arc::new(StaticEmbedder::builtin().unwrap());
                     let store = retry_lock_timeout(|| FileStore::open(&path, embedder())).await?;
                     let one = [own(thread, 0)];
                     retry_lock_timeout(|| store.add(&one)).await
@@ -201,7 +212,10 @@ fn f06_all_may_begin_with_a_file_that_nobody_has_made() {
             });
             let refused: Vec<_> = opened.iter().filter_map(|one| one.as_ref().err()).collect();
             assert!(refused.is_empty(), "{} of {THREADS}: {refused:?}", refused.len());
-            assert_eq!(runtime.block_on(async { open(&path).await.count(&Filter::default()).await.unwrap() }), THREADS);
+            assert_eq!(
+                runtime.block_on(async { open(&path).await.count(&ExampleFilter::default()).await.unwrap() }),
+                THREADS
+            );
         }
         println!("{files} files, each begun by {THREADS} threads at once");
     });

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use querymend_memory::{Change, Error, Example, ExampleStore, Filter, Sought, Standing, open};
-use querymend_model::{Embedder, Static};
+use querymend_memory::{
+    Error, Example, ExampleFilter, ExampleQuery, ExampleStore, ExampleUpdate, VerificationStatus, open,
+};
+use querymend_model::{Embedder, StaticEmbedder};
 
 use crate::servers;
 
 fn embedder() -> Arc<dyn Embedder> {
-    Arc::new(Static::builtin().unwrap())
+    Arc::new(StaticEmbedder::builtin().unwrap())
 }
 
 async fn opened(address: &str) -> Arc<dyn ExampleStore> {
@@ -24,8 +26,14 @@ fn example(question: &str) -> Example {
 }
 
 async fn finds(store: &dyn ExampleStore, question: &str) -> Vec<Example> {
-    let sought =
-        Sought { question, database: "shop", dialect: None, only_database: false, only_verified: false, most: 5 };
+    let sought = ExampleQuery {
+        question,
+        database: "shop",
+        dialect: None,
+        only_database: false,
+        only_verified: false,
+        limit: 5,
+    };
     store.search(&sought).await.unwrap().into_iter().map(|found| found.example).collect()
 }
 
@@ -34,7 +42,7 @@ fn addresses() -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_what_one_program_writes_the_other_sees_at_once() {
+async fn writes_are_visible_to_other_clients_at_once() {
     for server in addresses() {
         let address = servers::fresh(&server);
         let (here, there) = (opened(&address).await, opened(&address).await);
@@ -43,7 +51,7 @@ async fn f06_what_one_program_writes_the_other_sees_at_once() {
         assert_eq!(here.add(std::slice::from_ref(&one)).await.unwrap(), 1);
         assert_eq!(there.add(std::slice::from_ref(&one)).await.unwrap(), 0);
         assert_eq!(finds(&*there, "orders in March").await[0], one);
-        there.change(&[(&one.id, Change { helped: 2, ..Change::default() })]).await.unwrap();
+        there.update(&[(&one.id, ExampleUpdate { helped: 2, ..ExampleUpdate::default() })]).await.unwrap();
         assert_eq!(here.get(&one.id).await.unwrap().unwrap().helped, 2);
         assert_eq!(here.remove(&[&one.id]).await.unwrap(), 1);
         assert!(finds(&*there, "orders in March").await.is_empty());
@@ -51,7 +59,7 @@ async fn f06_what_one_program_writes_the_other_sees_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_many_programs_may_begin_at_once_and_add_the_same() {
+async fn many_clients_add_the_same_examples_concurrently() {
     for server in addresses() {
         let address = servers::fresh(&server);
         let all: Vec<Example> = (0..40).map(|at| example(&format!("How many of kind {at}?"))).collect();
@@ -66,9 +74,11 @@ async fn f06_many_programs_may_begin_at_once_and_add_the_same() {
                 for _ in 0..3 {
                     new += store.add(&mine).await.unwrap();
                     for part in mine.chunks(10) {
-                        let changes: Vec<(&str, Change)> =
-                            part.iter().map(|one| (one.id.as_str(), Change { uses: 1, ..Change::default() })).collect();
-                        assert_eq!(store.change(&changes).await.unwrap(), part.len());
+                        let changes: Vec<(&str, ExampleUpdate)> = part
+                            .iter()
+                            .map(|one| (one.id.as_str(), ExampleUpdate { uses: 1, ..ExampleUpdate::default() }))
+                            .collect();
+                        assert_eq!(store.update(&changes).await.unwrap(), part.len());
                     }
                 }
                 new
@@ -79,11 +89,11 @@ async fn f06_many_programs_may_begin_at_once_and_add_the_same() {
             new += program.await.unwrap();
         }
         let store = opened(&address).await;
-        assert_eq!(store.count(&Filter::default()).await.unwrap(), 40);
+        assert_eq!(store.count(&ExampleFilter::default()).await.unwrap(), 40);
         if server.starts_with("postgres") {
             // ChromaDB cannot promise either.
             assert_eq!(new, 40);
-            let kept = store.list(&Filter::default(), 0, 100).await.unwrap();
+            let kept = store.list(&ExampleFilter::default(), 0, 100).await.unwrap();
             assert!(kept.iter().all(|one| one.uses == 18), "no count is lost");
         }
     }
@@ -110,7 +120,7 @@ impl Embedder for Other {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_a_store_of_another_embedder_is_refused() {
+async fn rejects_a_store_of_another_embedder() {
     for server in addresses() {
         let address = servers::fresh(&server);
         let store = opened(&address).await;
@@ -118,7 +128,7 @@ async fn f06_a_store_of_another_embedder_is_refused() {
         let error = refused(&address, Arc::new(Other)).await;
         assert!(matches!(error, Error::Unusable { .. }) && error.to_string().contains("`other` (2)"), "{error}");
         assert!(error.hint().unwrap().contains("another"));
-        assert_eq!(store.count(&Filter::default()).await.unwrap(), 1);
+        assert_eq!(store.count(&ExampleFilter::default()).await.unwrap(), 1);
         // An embedder that has to be asked how long its vectors are.
         let other = open(&servers::fresh(&server), Arc::new(Other)).await.unwrap();
         assert_eq!(other.add(&[example("How many orders?")]).await.unwrap(), 1);
@@ -127,11 +137,11 @@ async fn f06_a_store_of_another_embedder_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_what_may_not_be_shown_does_not_hide_what_may() {
+async fn rejected_examples_do_not_hide_valid_ones() {
     for server in addresses() {
         let store = opened(&servers::fresh(&server)).await;
         let rejected = (0..300).map(|at| Example {
-            standing: Standing::Rejected,
+            standing: VerificationStatus::Rejected,
             ..example(&format!("How many orders were there in March, number {at}?"))
         });
         let good = example("Which singers are from France?");
@@ -141,11 +151,11 @@ async fn f06_what_may_not_be_shown_does_not_hide_what_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_what_is_not_ours_is_left_alone() {
+async fn rejects_tables_that_hold_no_examples() {
     if let Some(server) = servers::postgres() {
         // A table of PostgreSQL's own, which every server has.
         let error = refused(&servers::named(&server, "pg_catalog.pg_class"), embedder()).await;
-        assert!(error.to_string().contains("something else than examples"), "{error}");
+        assert!(error.to_string().contains("something other than examples"), "{error}");
         let error = refused(&servers::named(&server, "nowhere.examples"), embedder()).await;
         assert!(error.to_string().contains("nowhere") && error.hint().unwrap().contains("schema"), "{error}");
     }
@@ -156,7 +166,7 @@ async fn f06_what_is_not_ours_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_who_may_not_come_in_is_told_what_to_do() {
+async fn denied_access_gives_a_hint() {
     let Some(server) = servers::postgres() else { return };
     let error = refused(&server.replace("postgres@", "stranger@"), embedder()).await;
     assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
@@ -169,7 +179,7 @@ async fn f06_who_may_not_come_in_is_told_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f06_a_text_that_the_server_cannot_keep_does_no_harm() {
+async fn unsupported_text_leaves_the_store_usable() {
     for server in addresses() {
         let store = opened(&servers::fresh(&server)).await;
         let odd = example("How many\0orders?");

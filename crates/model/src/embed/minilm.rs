@@ -1,4 +1,4 @@
-//! all-MiniLM-L6-v2 in this process: six layers of BERT, the mean of the tokens.
+//! In-process all-MiniLM-L6-v2: six BERT layers and mean pooling.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -9,11 +9,11 @@ use candle_core::{D, DType, Device, Tensor};
 use candle_nn::ops::{layer_norm, softmax_last_dim};
 use tokenizers::{Tokenizer, TruncationParams};
 
-use super::{Embedder, to_unit};
-use crate::Answer;
+use super::{Embedder, normalize};
+use crate::BoxFuture;
 use crate::error::Error;
 
-/// The sentence embedder all-MiniLM-L6-v2, from its published files.
+/// Sentence embedder all-MiniLM-L6-v2, loaded from its published files.
 #[derive(Debug, Clone)]
 pub struct MiniLm(Arc<Bert>);
 
@@ -29,13 +29,14 @@ impl fmt::Debug for Bert {
     }
 }
 
-const WIDTH: usize = 384;
+const HIDDEN_SIZE: usize = 384;
 const HEADS: usize = 12;
 const LAYERS: usize = 6;
-/// What is longer is cut, as the makers of the model do.
-const LONGEST: usize = 256;
-/// How many tokens go through the layers at once.
-const TOGETHER: usize = 2048;
+/// Maximum number of tokens per text; longer texts are truncated, as in the reference
+/// implementation.
+const MAX_TOKENS: usize = 256;
+/// Number of tokens per forward pass.
+const BATCH_TOKENS: usize = 2048;
 const EPSILON: f32 = 1e-12;
 
 impl MiniLm {
@@ -43,7 +44,7 @@ impl MiniLm {
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let wrong = |why: &dyn fmt::Display| {
             Error::configuration(
-                format!("{} does not hold all-MiniLM-L6-v2: {why}", folder.display()),
+                format!("{} does not contain all-MiniLM-L6-v2: {why}", folder.display()),
                 "it needs model.safetensors and tokenizer.json of sentence-transformers/all-MiniLM-L6-v2",
             )
         };
@@ -52,26 +53,26 @@ impl MiniLm {
         };
         let mut tokenizer = Tokenizer::from_bytes(file("tokenizer.json")?).map_err(|why| wrong(&why))?;
         tokenizer.with_padding(None);
-        let cut = TruncationParams { max_length: LONGEST, ..TruncationParams::default() };
+        let cut = TruncationParams { max_length: MAX_TOKENS, ..TruncationParams::default() };
         tokenizer.with_truncation(Some(cut)).map_err(|why| wrong(&why))?;
         let weights = candle_core::safetensors::load_buffer(&file("model.safetensors")?, &Device::Cpu);
         let mut weights = weights.map_err(|why| wrong(&why))?;
         weights.retain(|_, tensor| tensor.dtype() == DType::F32);
-        for (name, shape) in shapes() {
+        for (name, shape) in expected_shapes() {
             match weights.get(&name) {
                 Some(tensor) if tensor.dims() == shape => {}
                 Some(tensor) => return Err(wrong(&format!("{name} is {:?} and not {shape:?}", tensor.dims()))),
                 None => return Err(wrong(&format!("{name} is missing"))),
             }
         }
-        let words = weights.get(WORDS).map_or(0, |table| table.dims().first().copied().unwrap_or(0));
+        let words = weights.get(WORD_EMBEDDINGS).map_or(0, |table| table.dims().first().copied().unwrap_or(0));
         if tokenizer.get_vocab_size(true) > words {
             return Err(wrong(&"the tokenizer has more tokens than the model"));
         }
         Ok(Self(Arc::new(Bert { name: "minilm".to_owned(), tokenizer, weights })))
     }
 
-    /// The vectors of texts, at once. It keeps a core busy for some milliseconds a text.
+    /// Embeds texts synchronously, which takes some milliseconds of CPU time per text.
     pub fn vectors(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
         self.0.vectors(texts)
     }
@@ -83,12 +84,12 @@ impl Embedder for MiniLm {
     }
 
     fn dimensions(&self) -> Option<usize> {
-        Some(WIDTH)
+        Some(HIDDEN_SIZE)
     }
 
-    fn embed<'a>(&'a self, texts: &'a [&'a str]) -> Answer<'a, Vec<Vec<f32>>> {
+    fn embed<'a>(&'a self, texts: &'a [&'a str]) -> BoxFuture<'a, Vec<Vec<f32>>> {
         Box::pin(async move {
-            // The work would hold up everything else on this thread, so it goes where waiting is allowed.
+            // Runs on a blocking thread, because it would stall the other tasks on this one.
             let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.vectors(texts) };
             let model = self.clone();
             let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
@@ -101,26 +102,26 @@ impl Embedder for MiniLm {
     }
 }
 
-const WORDS: &str = "embeddings.word_embeddings.weight";
+const WORD_EMBEDDINGS: &str = "embeddings.word_embeddings.weight";
 
-/// Every tensor that is read, and its shape.
-fn shapes() -> Vec<(String, Vec<usize>)> {
-    let norm = |name: &str| ["weight", "bias"].map(|part| (format!("{name}.LayerNorm.{part}"), vec![WIDTH]));
+/// Returns the names and shapes of all tensors that are read.
+fn expected_shapes() -> Vec<(String, Vec<usize>)> {
+    let norm = |name: &str| ["weight", "bias"].map(|part| (format!("{name}.LayerNorm.{part}"), vec![HIDDEN_SIZE]));
     let mut all = vec![
-        (WORDS.to_owned(), vec![30_522, WIDTH]),
-        ("embeddings.position_embeddings.weight".to_owned(), vec![512, WIDTH]),
-        ("embeddings.token_type_embeddings.weight".to_owned(), vec![2, WIDTH]),
+        (WORD_EMBEDDINGS.to_owned(), vec![30_522, HIDDEN_SIZE]),
+        ("embeddings.position_embeddings.weight".to_owned(), vec![512, HIDDEN_SIZE]),
+        ("embeddings.token_type_embeddings.weight".to_owned(), vec![2, HIDDEN_SIZE]),
     ];
     all.extend(norm("embeddings"));
     for layer in 0..LAYERS {
         let layer = format!("encoder.layer.{layer}");
         for (name, out, from) in [
-            ("attention.self.query", WIDTH, WIDTH),
-            ("attention.self.key", WIDTH, WIDTH),
-            ("attention.self.value", WIDTH, WIDTH),
-            ("attention.output.dense", WIDTH, WIDTH),
-            ("intermediate.dense", 4 * WIDTH, WIDTH),
-            ("output.dense", WIDTH, 4 * WIDTH),
+            ("attention.self.query", HIDDEN_SIZE, HIDDEN_SIZE),
+            ("attention.self.key", HIDDEN_SIZE, HIDDEN_SIZE),
+            ("attention.self.value", HIDDEN_SIZE, HIDDEN_SIZE),
+            ("attention.output.dense", HIDDEN_SIZE, HIDDEN_SIZE),
+            ("intermediate.dense", 4 * HIDDEN_SIZE, HIDDEN_SIZE),
+            ("output.dense", HIDDEN_SIZE, 4 * HIDDEN_SIZE),
         ] {
             all.push((format!("{layer}.{name}.weight"), vec![out, from]));
             all.push((format!("{layer}.{name}.bias"), vec![out]));
@@ -134,19 +135,19 @@ fn shapes() -> Vec<(String, Vec<usize>)> {
 impl Bert {
     fn vectors(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
         let failed = |why: &dyn fmt::Display| Error::BadResponse { model: self.name.clone(), message: why.to_string() };
-        let mut vectors = vec![vec![0.0; WIDTH]; texts.len()];
-        // Texts of the same length go together, so that nothing has to be filled up and masked.
+        let mut vectors = vec![vec![0.0; HIDDEN_SIZE]; texts.len()];
+        // Texts of equal length are batched together, so that no padding or masking is needed.
         let mut by_length: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
         for (at, text) in texts.iter().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
             let tokens = self.tokenizer.encode_fast(*text, true).map_err(|why| failed(&why))?;
             by_length.entry(tokens.get_ids().len()).or_default().push((at, tokens.get_ids().to_vec()));
         }
         for (length, members) in by_length {
-            for some in members.chunks((TOGETHER / length.max(1)).max(1)) {
+            for some in members.chunks((BATCH_TOKENS / length.max(1)).max(1)) {
                 let ids: Vec<u32> = some.iter().flat_map(|(_, ids)| ids).copied().collect();
-                let means = self.means(ids, some.len(), length).map_err(|why| failed(&why))?;
+                let means = self.mean_pool(ids, some.len(), length).map_err(|why| failed(&why))?;
                 for ((at, _), mut mean) in some.iter().zip(means) {
-                    to_unit(&mut mean);
+                    normalize(&mut mean);
                     if let Some(place) = vectors.get_mut(*at) {
                         *place = mean;
                     }
@@ -156,29 +157,29 @@ impl Bert {
         Ok(vectors)
     }
 
-    /// The mean of the last layer's tokens, for rows of equal length.
-    fn means(&self, ids: Vec<u32>, rows: usize, length: usize) -> candle_core::Result<Vec<Vec<f32>>> {
+    /// Returns the mean over the tokens of the last layer, for rows of equal length.
+    fn mean_pool(&self, ids: Vec<u32>, rows: usize, length: usize) -> candle_core::Result<Vec<Vec<f32>>> {
         let ids = Tensor::from_vec(ids, rows * length, &Device::Cpu)?;
-        let words = self.weight(WORDS)?.index_select(&ids, 0)?.reshape((rows, length, WIDTH))?;
+        let words = self.weight(WORD_EMBEDDINGS)?.index_select(&ids, 0)?.reshape((rows, length, HIDDEN_SIZE))?;
         let places = self.weight("embeddings.position_embeddings.weight")?.narrow(0, 0, length)?;
         let kind = self.weight("embeddings.token_type_embeddings.weight")?.narrow(0, 0, 1)?;
-        let mut x = words.broadcast_add(&places.broadcast_add(&kind)?)?.reshape((rows * length, WIDTH))?;
+        let mut x = words.broadcast_add(&places.broadcast_add(&kind)?)?.reshape((rows * length, HIDDEN_SIZE))?;
         x = self.norm(&x, "embeddings")?;
         for layer in 0..LAYERS {
             let name = |part: &str| format!("encoder.layer.{layer}.{part}");
             let heads = |part: &str| {
-                let all = self.linear(&x, &name(part))?.reshape((rows, length, HEADS, WIDTH / HEADS))?;
+                let all = self.linear(&x, &name(part))?.reshape((rows, length, HEADS, HIDDEN_SIZE / HEADS))?;
                 all.transpose(1, 2)?.contiguous()
             };
             let (query, key) = (heads("attention.self.query")?, heads("attention.self.key")?);
-            let scores = (query.matmul(&key.t()?)? / ((WIDTH / HEADS) as f64).sqrt())?;
+            let scores = (query.matmul(&key.t()?)? / ((HIDDEN_SIZE / HEADS) as f64).sqrt())?;
             let heard = softmax_last_dim(&scores)?.matmul(&heads("attention.self.value")?)?;
-            let heard = heard.transpose(1, 2)?.contiguous()?.reshape((rows * length, WIDTH))?;
+            let heard = heard.transpose(1, 2)?.contiguous()?.reshape((rows * length, HIDDEN_SIZE))?;
             x = self.norm(&(&x + self.linear(&heard, &name("attention.output.dense"))?)?, &name("attention.output"))?;
             let wide = self.linear(&x, &name("intermediate.dense"))?.gelu_erf()?;
             x = self.norm(&(&x + self.linear(&wide, &name("output.dense"))?)?, &name("output"))?;
         }
-        x.reshape((rows, length, WIDTH))?.mean(D::Minus2)?.to_vec2()
+        x.reshape((rows, length, HIDDEN_SIZE))?.mean(D::Minus2)?.to_vec2()
     }
 
     fn weight(&self, name: &str) -> candle_core::Result<&Tensor> {

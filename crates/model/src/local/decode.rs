@@ -1,311 +1,358 @@
-//! Writing: a prompt is read, then one token after the other is chosen.
+//! Prompt processing and token sampling.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use candle_core::Tensor;
 
-use super::forward::{Memory, Run, STRIDE, Transformer};
-use super::tokens::Tokens;
-use super::trouble::Trouble;
-use super::weights::Source;
-use super::{LocalFiles, names, prepared, statement};
-use crate::error::{Error, Wait};
-use crate::request::{Reply, Request, Stopped, Usage};
+use super::error::LocalModelError;
+use super::forward::{ForwardInput, KvCache, PREFILL_CHUNK_TOKENS, Transformer};
+use super::tokenizer::ChatTokenizer;
+use super::weights::GgufReader;
+use super::{LocalFiles, constrained, repacked, statement_end};
+use crate::error::{Error, TimeoutPhase};
+use crate::request::{Completion, CompletionRequest, FinishReason, Usage};
 
-/// How many tokens of earlier prompts stay in memory, so that questions about several databases in turn are all answered
-/// quickly: about ten small databases. One takes 25 kB in a model of half a billion numbers.
-const KEPT: usize = 8_192;
+/// Number of tokens in the prefix cache, enough for about ten small databases that are queried in
+/// turn.
+///
+/// A token takes 25 kB in a model with half a billion parameters.
+const PREFIX_CACHE_TOKENS: usize = 8_192;
 
-/// A prompt that begins like a kept one for at least this long goes on from there.
-const WORTH: usize = 16;
+/// Minimum length of a shared prefix for reusing a cache entry, in tokens.
+const MIN_PREFIX_TOKENS: usize = 16;
 
-/// The share of the likeliest tokens that chance may choose from, where it may.
-const LIKELY: f32 = 0.95;
+/// Nucleus (top-p) sampling threshold.
+const TOP_P: f32 = 0.95;
 
-/// How freely further texts are written where the first one is not.
-const FREEDOM: f32 = 0.7;
+/// Temperature of additional samples if the request's temperature is 0.
+const SAMPLE_TEMPERATURE: f32 = 0.7;
 
-/// How many tokens are tried for one that is allowed.
-const TRIED: usize = 64;
+/// Maximum number of tokens to try until one satisfies the constraints.
+const MAX_RESAMPLES: usize = 64;
 
-/// A loaded model and what it has read.
-pub(super) struct Mind {
+/// Loaded model with its prefix cache.
+pub(super) struct Decoder {
     transformer: Transformer,
-    tokens: Tokens,
+    tokenizer: ChatTokenizer,
     context: usize,
-    /// What was read lately, the latest last.
-    kept: Vec<Kept>,
+    /// KV caches of recent prompts, the most recent last.
+    prefix_cache: Vec<PrefixCacheEntry>,
 }
 
-struct Kept {
+struct PrefixCacheEntry {
     tokens: Vec<u32>,
-    memory: Memory,
+    kv_cache: KvCache,
 }
 
-/// One text that is being written.
-struct Voice {
-    kept: Kept,
+/// Sequence that is being generated.
+struct Sequence {
+    prefix: PrefixCacheEntry,
     temperature: f32,
-    chance: Chance,
-    written: Vec<u32>,
+    rng: SplitMix64,
+    generated: Vec<u32>,
     text: String,
-    stopped: Stopped,
-    over: bool,
+    finish_reason: FinishReason,
+    is_finished: bool,
 }
 
-impl Voice {
-    fn new(kept: Kept, temperature: f32, seed: u64) -> Self {
-        let chance = Chance(seed);
-        let (written, text, stopped) = (Vec::new(), String::new(), Stopped::Length);
-        Self { kept, temperature, chance, written, text, stopped, over: false }
+impl Sequence {
+    fn new(prefix: PrefixCacheEntry, temperature: f32, seed: u64) -> Self {
+        Self {
+            prefix,
+            temperature,
+            rng: SplitMix64(seed),
+            generated: Vec::new(),
+            text: String::new(),
+            finish_reason: FinishReason::Length,
+            is_finished: false,
+        }
     }
 }
 
-/// Why writing ended early.
-enum Broken {
-    Dropped,
-    Late,
-    Trouble(Trouble),
+/// Reason for ending generation early.
+enum DecodeAborted {
+    Cancelled,
+    TimedOut,
+    Failed(LocalModelError),
 }
 
-impl<T: Into<Trouble>> From<T> for Broken {
-    fn from(trouble: T) -> Self {
-        Self::Trouble(trouble.into())
+impl<T: Into<LocalModelError>> From<T> for DecodeAborted {
+    fn from(error: T) -> Self {
+        Self::Failed(error.into())
     }
 }
 
-impl Mind {
-    pub(super) fn load(files: &LocalFiles, source: Source, tokens: Tokens, context: usize) -> Result<Self, Trouble> {
-        let weights = prepared::weights(files, source)?;
-        Ok(Self { transformer: Transformer::new(weights, context)?, tokens, context, kept: Vec::new() })
-    }
-
-    /// Replies to one request.
-    pub(super) fn reply(
-        &mut self,
-        name: &str,
-        request: &Request,
-        watch: &mut dyn FnMut(&str),
-        dropped: &AtomicBool,
-    ) -> Result<Reply, Error> {
-        self.write(name, request, watch, dropped).map_err(|broken| match broken {
-            Broken::Dropped => Error::Cancelled,
-            Broken::Late => Error::Timeout { model: name.to_owned(), after: request.timeout, waiting_for: Wait::End },
-            Broken::Trouble(Trouble::TooLong(what)) => Error::ContextTooLong { model: name.to_owned(), message: what },
-            Broken::Trouble(trouble) => Error::BadResponse { model: name.to_owned(), message: trouble.to_string() },
+impl Decoder {
+    pub(super) fn load(
+        files: &LocalFiles,
+        source: GgufReader,
+        tokens: ChatTokenizer,
+        context: usize,
+    ) -> Result<Self, LocalModelError> {
+        let weights = repacked::load_weights(files, source)?;
+        Ok(Self {
+            transformer: Transformer::new(weights, context)?,
+            tokenizer: tokens,
+            context,
+            prefix_cache: Vec::new(),
         })
     }
 
-    fn write(
+    /// Completes one request.
+    pub(super) fn complete(
         &mut self,
         name: &str,
-        request: &Request,
+        request: &CompletionRequest,
         watch: &mut dyn FnMut(&str),
         dropped: &AtomicBool,
-    ) -> Result<Reply, Broken> {
+    ) -> Result<Completion, Error> {
+        self.generate(name, request, watch, dropped).map_err(|aborted| match aborted {
+            DecodeAborted::Cancelled => Error::Cancelled,
+            DecodeAborted::TimedOut => {
+                Error::Timeout { model: name.to_owned(), after: request.timeout, waiting_for: TimeoutPhase::End }
+            }
+            DecodeAborted::Failed(LocalModelError::PromptTooLong(what)) => {
+                Error::ContextTooLong { model: name.to_owned(), message: what }
+            }
+            DecodeAborted::Failed(error) => Error::BadResponse { model: name.to_owned(), message: error.to_string() },
+        })
+    }
+
+    fn generate(
+        &mut self,
+        name: &str,
+        request: &CompletionRequest,
+        watch: &mut dyn FnMut(&str),
+        dropped: &AtomicBool,
+    ) -> Result<Completion, DecodeAborted> {
         let start = Instant::now();
         let check = || {
             if dropped.load(Ordering::Relaxed) {
-                Err(Broken::Dropped)
+                Err(DecodeAborted::Cancelled)
             } else if start.elapsed() > request.timeout {
-                Err(Broken::Late)
+                Err(DecodeAborted::TimedOut)
             } else {
                 Ok(())
             }
         };
-        let prompt = self.tokens.conversation(&request.messages)?;
+        let prompt = self.tokenizer.encode_chat(&request.messages)?;
         if prompt.is_empty() || prompt.len() + 16 > self.context {
             let message = format!("it has {} tokens, and {} fit", prompt.len(), self.context);
-            return Err(Broken::Trouble(Trouble::TooLong(message)));
+            return Err(DecodeAborted::Failed(LocalModelError::PromptTooLong(message)));
         }
-        let mut kept = self.recall(&prompt);
-        let read = self.read(&mut kept, &prompt, &check);
-        let scores = match read {
-            Ok(scores) => scores,
-            Err(broken) => {
-                self.keep(kept);
-                return Err(broken);
+        let mut prefix = self.take_cached_prefix(&prompt);
+        let read = self.prefill(&mut prefix, &prompt, &check);
+        let logits = match read {
+            Ok(logits) => logits,
+            Err(aborted) => {
+                self.cache_prefix(prefix);
+                return Err(aborted);
             }
         };
-        let room = (self.context - prompt.len()).min(request.max_tokens as usize);
-        let mut voices = vec![Voice::new(kept, request.temperature, request.seed.unwrap_or(0x5EED))];
-        for further in 0..request.more {
-            let first = &voices[0].kept;
-            let copy = Kept { tokens: first.tokens.clone(), memory: first.memory.fork()? };
-            let temperature = if request.temperature > 0.0 { request.temperature } else { FREEDOM };
-            voices.push(Voice::new(copy, temperature, request.seed.unwrap_or(0x5EED) + 1 + u64::from(further)));
+        let max_tokens = (self.context - prompt.len()).min(request.max_tokens as usize);
+        let mut sequences = vec![Sequence::new(prefix, request.temperature, request.seed.unwrap_or(0x5EED))];
+        for further in 0..request.extra_samples {
+            let first = &sequences[0].prefix;
+            let copy = PrefixCacheEntry { tokens: first.tokens.clone(), kv_cache: first.kv_cache.fork()? };
+            let temperature = if request.temperature > 0.0 { request.temperature } else { SAMPLE_TEMPERATURE };
+            sequences.push(Sequence::new(copy, temperature, request.seed.unwrap_or(0x5EED) + 1 + u64::from(further)));
         }
-        let mut told = 0;
-        let result = self.speak(&mut voices, &scores, room, request, &check, &mut |text: &str| {
-            if text.len() > told && text.is_char_boundary(told) {
-                watch(&text[told..]);
-                told = text.len();
+        let mut streamed = 0;
+        let result = self.decode_all(&mut sequences, &logits, max_tokens, request, &check, &mut |text: &str| {
+            if text.len() > streamed && text.is_char_boundary(streamed) {
+                watch(&text[streamed..]);
+                streamed = text.len();
             }
         });
-        let output = voices.iter().map(|voice| voice.written.len() as u64).sum();
-        let mut said = voices.into_iter();
-        let Some(first) = said.next() else { return Err(Broken::Dropped) };
-        self.keep(first.kept);
+        let output = sequences.iter().map(|sequence| sequence.generated.len() as u64).sum();
+        let mut finished = sequences.into_iter();
+        let Some(first) = finished.next() else { return Err(DecodeAborted::Cancelled) };
+        self.cache_prefix(first.prefix);
         result?;
-        if first.text.len() > told && first.text.is_char_boundary(told) {
-            watch(&first.text[told..]);
+        if first.text.len() > streamed && first.text.is_char_boundary(streamed) {
+            watch(&first.text[streamed..]);
         }
-        let more = said.map(|voice| voice.text).filter(|text| !text.trim().is_empty()).collect();
+        let more = finished.map(|sequence| sequence.text).filter(|text| !text.trim().is_empty()).collect();
         let usage = Usage { input: prompt.len() as u64, output, cost_usd: Some(0.0) };
-        Ok(Reply { text: first.text, more, usage, stopped: first.stopped, model: name.to_owned() })
+        Ok(Completion { text: first.text, more, usage, stopped: first.finish_reason, model: name.to_owned() })
     }
 
-    /// Has every voice write until it is over. `told` hears the first one.
-    fn speak(
+    /// Generates all sequences to the end; `on_text` receives the text of the first one.
+    fn decode_all(
         &self,
-        voices: &mut [Voice],
-        scores: &Tensor,
-        room: usize,
-        request: &Request,
-        check: &dyn Fn() -> Result<(), Broken>,
-        told: &mut dyn FnMut(&str),
-    ) -> Result<(), Broken> {
-        // All of them go on from the same prompt, so that the first scores are the same.
-        let first = scores.flatten_all()?.to_vec1::<f32>()?;
-        let mut rows = vec![first; voices.len()];
+        sequences: &mut [Sequence],
+        logits: &Tensor,
+        max_tokens: usize,
+        request: &CompletionRequest,
+        check: &dyn Fn() -> Result<(), DecodeAborted>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<(), DecodeAborted> {
+        // All sequences continue the same prompt, so their first logits are equal.
+        let first = logits.flatten_all()?.to_vec1::<f32>()?;
+        let mut rows = vec![first; sequences.len()];
         loop {
             check()?;
-            let mut scores = rows.into_iter();
-            for voice in voices.iter_mut().filter(|voice| !voice.over) {
-                if let Some(scores) = scores.next() {
-                    self.say(voice, scores, room, request);
+            let mut logits = rows.into_iter();
+            for sequence in sequences.iter_mut().filter(|sequence| !sequence.is_finished) {
+                if let Some(logits) = logits.next() {
+                    self.sample_next(sequence, logits, max_tokens, request);
                 }
             }
-            // A character may come in several tokens; until it is whole it reads as the replacement character.
-            if let Some(voice) = voices.first().filter(|voice| !voice.over && !voice.text.ends_with('\u{FFFD}')) {
-                told(&voice.text);
+            // A character may span several tokens; until it is complete it decodes to the
+            // replacement character.
+            if let Some(sequence) =
+                sequences.first().filter(|sequence| !sequence.is_finished && !sequence.text.ends_with('\u{FFFD}'))
+            {
+                on_text(&sequence.text);
             }
-            let mut runs: Vec<Run<'_>> = Vec::new();
-            for voice in voices.iter_mut().filter(|voice| !voice.over) {
-                let last = voice.written.len() - 1;
-                runs.push(Run { memory: &mut voice.kept.memory, tokens: &voice.written[last..] });
+            let mut inputs: Vec<ForwardInput<'_>> = Vec::new();
+            for sequence in sequences.iter_mut().filter(|sequence| !sequence.is_finished) {
+                let last = sequence.generated.len() - 1;
+                inputs.push(ForwardInput {
+                    kv_cache: &mut sequence.prefix.kv_cache,
+                    tokens: &sequence.generated[last..],
+                });
             }
-            if runs.is_empty() {
+            if inputs.is_empty() {
                 return Ok(());
             }
-            rows = self.transformer.forward(&mut runs)?.to_vec2::<f32>()?;
-            for voice in voices.iter_mut().filter(|voice| !voice.over) {
-                voice.kept.tokens.extend(voice.written.last());
+            rows = self.transformer.forward(&mut inputs)?.to_vec2::<f32>()?;
+            for sequence in sequences.iter_mut().filter(|sequence| !sequence.is_finished) {
+                sequence.prefix.tokens.extend(sequence.generated.last());
             }
         }
     }
 
-    /// The next token of a voice.
-    fn say(&self, voice: &mut Voice, mut scores: Vec<f32>, room: usize, request: &Request) {
-        if voice.written.len() >= room {
-            voice.over = true;
+    /// Samples the next token of a sequence.
+    fn sample_next(
+        &self,
+        sequence: &mut Sequence,
+        mut logits: Vec<f32>,
+        max_tokens: usize,
+        request: &CompletionRequest,
+    ) {
+        if sequence.generated.len() >= max_tokens {
+            sequence.is_finished = true;
             return;
         }
-        let names = request.names.as_deref().filter(|_| request.sql);
-        let allowed = |token: u32| {
+        let names = request.allowed_names.as_deref().filter(|_| request.expects_sql);
+        let is_allowed = |token: u32| {
             let Some(names) = names else { return true };
-            if self.tokens.is_end(token) {
-                return names::fits(&voice.text, names, true);
+            if self.tokenizer.is_end_token(token) {
+                return constrained::is_valid_prefix(&sequence.text, names, true);
             }
-            let mut longer = voice.written.clone();
+            let mut longer = sequence.generated.clone();
             longer.push(token);
-            let text = self.tokens.text(&longer);
-            text.ends_with('\u{FFFD}') || names::fits(&text, names, false)
+            let text = self.tokenizer.decode(&longer);
+            text.ends_with('\u{FFFD}') || constrained::is_valid_prefix(&text, names, false)
         };
-        let token = choose(&mut scores, voice.temperature, &mut voice.chance, &allowed);
-        if self.tokens.is_end(token) {
-            (voice.over, voice.stopped) = (true, Stopped::End);
+        let token = sample_token(&mut logits, sequence.temperature, &mut sequence.rng, &is_allowed);
+        if self.tokenizer.is_end_token(token) {
+            (sequence.is_finished, sequence.finish_reason) = (true, FinishReason::End);
             return;
         }
-        voice.written.push(token);
-        voice.text = self.tokens.text(&voice.written);
-        if let Some(end) = self.ended(&voice.text, request) {
-            voice.text.truncate(end);
-            (voice.over, voice.stopped) = (true, Stopped::End);
+        sequence.generated.push(token);
+        sequence.text = self.tokenizer.decode(&sequence.generated);
+        if let Some(end) = self.stop_position(&sequence.text, request) {
+            sequence.text.truncate(end);
+            (sequence.is_finished, sequence.finish_reason) = (true, FinishReason::End);
         }
     }
 
-    /// Where the text is over: at a stop text, or, where SQL is asked for, at the end of one statement.
-    fn ended(&self, text: &str, request: &Request) -> Option<usize> {
+    /// Returns the end of the text: at a stop sequence, or, if SQL is expected, after the first
+    /// statement.
+    fn stop_position(&self, text: &str, request: &CompletionRequest) -> Option<usize> {
         let stop =
             request.stop.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| text.find(stop.as_str())).min();
-        let statement = if request.sql { statement::end(text) } else { None };
+        let statement = if request.expects_sql { statement_end::find_statement_end(text) } else { None };
         stop.into_iter().chain(statement).min()
     }
 
-    /// What is known already of a prompt, with everything else forgotten.
-    fn recall(&mut self, prompt: &[u32]) -> Kept {
-        let alike =
-            |kept: &Kept| kept.tokens.iter().zip(prompt).take_while(|(a, b)| a == b).count().min(kept.memory.len());
-        let best = self.kept.iter().enumerate().map(|(i, kept)| (alike(kept), i)).max();
+    /// Removes the cache entry with the longest shared prefix and truncates it to that prefix.
+    fn take_cached_prefix(&mut self, prompt: &[u32]) -> PrefixCacheEntry {
+        let common_prefix = |kept: &PrefixCacheEntry| {
+            kept.tokens.iter().zip(prompt).take_while(|(a, b)| a == b).count().min(kept.kv_cache.len())
+        };
+        let best = self.prefix_cache.iter().enumerate().map(|(i, kept)| (common_prefix(kept), i)).max();
         match best {
-            Some((length, index)) if length >= WORTH => {
-                let mut kept = self.kept.remove(index);
-                // The last token is read again, since its scores were not kept.
+            Some((length, index)) if length >= MIN_PREFIX_TOKENS => {
+                let mut kept = self.prefix_cache.remove(index);
+                // The last token is processed again, because its logits are not cached.
                 let length = length.min(prompt.len() - 1);
                 kept.tokens.truncate(length);
-                kept.memory.truncate(length);
+                kept.kv_cache.truncate(length);
                 kept
             }
-            _ => Kept { tokens: Vec::new(), memory: Memory::default() },
+            _ => PrefixCacheEntry { tokens: Vec::new(), kv_cache: KvCache::default() },
         }
     }
 
-    fn keep(&mut self, kept: Kept) {
-        self.kept.push(kept);
-        while self.kept.len() > 1 && self.kept.iter().map(|kept| kept.tokens.len()).sum::<usize>() > KEPT {
-            self.kept.remove(0);
+    fn cache_prefix(&mut self, entry: PrefixCacheEntry) {
+        self.prefix_cache.push(entry);
+        while self.prefix_cache.len() > 1
+            && self.prefix_cache.iter().map(|kept| kept.tokens.len()).sum::<usize>() > PREFIX_CACHE_TOKENS
+        {
+            self.prefix_cache.remove(0);
         }
     }
 
-    fn read(&self, kept: &mut Kept, prompt: &[u32], check: &dyn Fn() -> Result<(), Broken>) -> Result<Tensor, Broken> {
-        let mut scores = None;
-        while kept.tokens.len() < prompt.len() {
+    fn prefill(
+        &self,
+        prefix: &mut PrefixCacheEntry,
+        prompt: &[u32],
+        check: &dyn Fn() -> Result<(), DecodeAborted>,
+    ) -> Result<Tensor, DecodeAborted> {
+        let mut logits = None;
+        while prefix.tokens.len() < prompt.len() {
             check()?;
-            let from = kept.tokens.len();
-            let part = &prompt[from..prompt.len().min(from + STRIDE)];
-            scores = Some(self.transformer.forward(&mut [Run { memory: &mut kept.memory, tokens: part }])?);
-            kept.tokens.extend_from_slice(part);
+            let from = prefix.tokens.len();
+            let part = &prompt[from..prompt.len().min(from + PREFILL_CHUNK_TOKENS)];
+            logits =
+                Some(self.transformer.forward(&mut [ForwardInput { kv_cache: &mut prefix.kv_cache, tokens: part }])?);
+            prefix.tokens.extend_from_slice(part);
         }
-        scores.ok_or(Broken::Trouble(Trouble::NotGguf("the prompt is empty".into())))
+        logits.ok_or(DecodeAborted::Failed(LocalModelError::EmptyPrompt))
     }
 
-    /// Tokens a second: read, written, written four at a time.
-    pub(super) fn speed(&mut self) -> Result<(f64, f64, f64), Trouble> {
-        let vocabulary = self.transformer.measures().vocabulary as u32;
+    /// Measures tokens per second: prompt processing, generation, and generation in a batch of
+    /// four.
+    pub(super) fn measure_speed(&mut self) -> Result<(f64, f64, f64), LocalModelError> {
+        let vocabulary = self.transformer.hyperparameters().vocabulary_size as u32;
         let tokens: Vec<u32> = (0..512u32).map(|i| i * 97 % vocabulary.min(20_000)).collect();
-        let mut memory = Memory::default();
-        self.transformer.forward(&mut [Run { memory: &mut memory, tokens: &tokens[..32] }])?;
-        self.transformer.forward(&mut [Run { memory: &mut memory, tokens: &tokens[..1] }])?;
-        let mut memory = Memory::default();
+        let mut kv_cache = KvCache::default();
+        self.transformer.forward(&mut [ForwardInput { kv_cache: &mut kv_cache, tokens: &tokens[..32] }])?;
+        self.transformer.forward(&mut [ForwardInput { kv_cache: &mut kv_cache, tokens: &tokens[..1] }])?;
+        let mut kv_cache = KvCache::default();
         let rate = |count: usize, start: Instant| count as f64 / start.elapsed().as_secs_f64();
         let start = Instant::now();
-        for part in tokens.chunks(STRIDE) {
-            self.transformer.forward(&mut [Run { memory: &mut memory, tokens: part }])?;
+        for part in tokens.chunks(PREFILL_CHUNK_TOKENS) {
+            self.transformer.forward(&mut [ForwardInput { kv_cache: &mut kv_cache, tokens: part }])?;
         }
         let read = rate(tokens.len(), start);
         let start = Instant::now();
         for token in &tokens[..64] {
-            self.transformer.forward(&mut [Run { memory: &mut memory, tokens: &[*token] }])?;
+            self.transformer.forward(&mut [ForwardInput { kv_cache: &mut kv_cache, tokens: &[*token] }])?;
         }
         let write = rate(64, start);
-        let mut four = [memory.fork()?, memory.fork()?, memory.fork()?, memory.fork()?];
+        let mut four = [kv_cache.fork()?, kv_cache.fork()?, kv_cache.fork()?, kv_cache.fork()?];
         let start = Instant::now();
         for token in &tokens[..24] {
-            let mut runs: Vec<Run<'_>> =
-                four.iter_mut().map(|memory| Run { memory, tokens: std::slice::from_ref(token) }).collect();
-            self.transformer.forward(&mut runs)?;
+            let mut inputs: Vec<ForwardInput<'_>> = four
+                .iter_mut()
+                .map(|kv_cache| ForwardInput { kv_cache, tokens: std::slice::from_ref(token) })
+                .collect();
+            self.transformer.forward(&mut inputs)?;
         }
         Ok((read, write, rate(24 * 4, start)))
     }
 }
 
-/// Chance that can be repeated (splitmix64).
-struct Chance(u64);
+/// Reproducible pseudo-random number generator (splitmix64).
+struct SplitMix64(u64);
 
-impl Chance {
-    fn next(&mut self) -> f32 {
+impl SplitMix64 {
+    fn next_f32(&mut self) -> f32 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -314,49 +361,51 @@ impl Chance {
     }
 }
 
-/// The next token: the likeliest that is allowed, or one of the likelier ones by chance. Where nothing that is at all likely is
-/// allowed, the model has its way: the critic reads what it wrote in any case.
-fn choose(scores: &mut [f32], temperature: f32, chance: &mut Chance, allowed: &dyn Fn(u32) -> bool) -> u32 {
-    let best = |scores: &[f32]| {
+/// Samples the next token: the most likely allowed one, or an allowed one by top-p sampling.
+///
+/// If no reasonably likely token is allowed, the constraint is dropped: the generated query is
+/// validated afterwards in any case.
+fn sample_token(logits: &mut [f32], temperature: f32, rng: &mut SplitMix64, is_allowed: &dyn Fn(u32) -> bool) -> u32 {
+    let best = |logits: &[f32]| {
         let start = (0usize, f32::NEG_INFINITY);
-        scores.iter().enumerate().fold(start, |best, (i, score)| if *score > best.1 { (i, *score) } else { best })
+        logits.iter().enumerate().fold(start, |best, (i, logit)| if *logit > best.1 { (i, *logit) } else { best })
     };
-    let (top, highest) = best(scores);
+    let (top, highest) = best(logits);
     if temperature <= 0.0 || !temperature.is_finite() {
         let mut token = top;
-        for _ in 0..TRIED {
-            if allowed(token as u32) {
+        for _ in 0..MAX_RESAMPLES {
+            if is_allowed(token as u32) {
                 return token as u32;
             }
-            scores[token] = f32::NEG_INFINITY;
-            token = best(scores).0;
+            logits[token] = f32::NEG_INFINITY;
+            token = best(logits).0;
         }
         return top as u32;
     }
-    let mut likely: Vec<(usize, f32)> = scores
+    let mut candidates: Vec<(usize, f32)> = logits
         .iter()
         .enumerate()
-        .map(|(i, score)| (i, ((score - highest) / temperature).exp()))
+        .map(|(i, logit)| (i, ((logit - highest) / temperature).exp()))
         .filter(|(_, weight)| *weight > 1e-4)
         .collect();
-    likely.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let total: f32 = likely.iter().map(|(_, weight)| weight).sum();
+    candidates.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let total: f32 = candidates.iter().map(|(_, weight)| weight).sum();
     let mut sum = 0.0;
-    let enough = likely.iter().position(|(_, weight)| {
+    let enough = candidates.iter().position(|(_, weight)| {
         sum += weight;
-        sum >= LIKELY * total
+        sum >= TOP_P * total
     });
-    likely.truncate(enough.map_or(likely.len(), |place| place + 1));
-    while !likely.is_empty() {
-        let mut left = chance.next() * likely.iter().map(|(_, weight)| weight).sum::<f32>();
-        let hit = likely.iter().position(|(_, weight)| {
+    candidates.truncate(enough.map_or(candidates.len(), |place| place + 1));
+    while !candidates.is_empty() {
+        let mut left = rng.next_f32() * candidates.iter().map(|(_, weight)| weight).sum::<f32>();
+        let hit = candidates.iter().position(|(_, weight)| {
             left -= weight;
             left <= 0.0
         });
-        let (token, _) = likely.remove(hit.unwrap_or(0));
-        if allowed(token as u32) {
+        let (token, _) = candidates.remove(hit.unwrap_or(0));
+        if is_allowed(token as u32) {
             return token as u32;
         }
     }
-    choose(scores, 0.0, chance, allowed)
+    sample_token(logits, 0.0, rng, is_allowed)
 }

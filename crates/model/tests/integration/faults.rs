@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use querymend_model::{Error, Message, Model, Providers, Request, Retry, open};
-use querymend_testing::{exclusive, hang_timeout, scaled};
+use querymend_model::{CompletionRequest, Error, Message, Model, Providers, Retry, open};
+use querymend_testing::{hang_timeout, lock_server, scaled};
 use serde_json::{Value, to_value};
 use tokio::time::timeout;
 
@@ -35,16 +35,18 @@ impl Subject {
             "[test]\nwire = {}\nbase = 'http://{at}{}'\nkey = 'TEST_KEY'\nconnect_seconds = {connect:.1}\n",
             self.wire, self.base
         );
-        let mut providers = Providers::builtin().unwrap().and_text(&text, "test").unwrap();
+        let mut providers = Providers::builtin().unwrap().merge_text(&text, "test").unwrap();
         providers.retry = Retry { clock: Arc::new(Pauses::default()), ..Retry::default() };
         open("test:m", &providers.with_variables(|name| (name == "TEST_KEY").then(|| SECRET.to_owned()))).unwrap()
     }
 }
 
-fn question(time: Duration) -> Request {
+fn question(time: Duration) -> CompletionRequest {
     let words =
         "Count from one to twelve in words, please: one two three four five six seven eight nine ten eleven twelve";
-    Request::new(vec![Message::system("You answer briefly."), Message::user(words)]).max_tokens(24).timeout(time)
+    CompletionRequest::new(vec![Message::system("You answer briefly."), Message::user(words)])
+        .max_tokens(24)
+        .timeout(time)
 }
 
 /// What is wrong with an error, if something is.
@@ -109,12 +111,12 @@ async fn suffer(subject: &Subject, warm: bool, plan: Plan, expected: &str) -> (C
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a05_whatever_the_network_does_a_reply_is_whole_or_the_error_is_clear() {
+async fn network_faults_give_whole_replies_or_clear_errors() {
     let mut servers = Vec::new();
     let mut subjects = Vec::new();
     for wire in WIRES {
         let server = Server::start(wire, []).await;
-        let base = if wire == querymend_model::Wire::Anthropic { "" } else { "/v1" };
+        let base = if wire == querymend_model::ProviderProtocol::Anthropic { "" } else { "/v1" };
         let (name, wire) = (format!("{wire:?}"), to_value(wire).unwrap());
         let short = scaled(Duration::from_millis(500));
         subjects.push(Subject { name, server: server.address, wire, base, at_once: 16, short });
@@ -126,7 +128,7 @@ async fn a05_whatever_the_network_does_a_reply_is_whole_or_the_error_is_clear() 
             if url.contains("127.0.0.1:") && std::env::var("QUERYMEND_FAULTS").is_ok_and(|which| which == "all") =>
         {
             let (server, _) = place(&url);
-            turn = Some(exclusive("model"));
+            turn = Some(lock_server("model"));
             // It works on one request at a time.
             let (wire, short) = (Value::from("openai"), scaled(Duration::from_secs(2)));
             subjects.push(Subject { name: "a real server".into(), server, wire, base: "/v1", at_once: 1, short });

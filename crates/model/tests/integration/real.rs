@@ -8,8 +8,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use querymend_model::{Cancel, Error, Message, Model, Providers, Recorder, Replay, Request, Stopped, open};
-use querymend_testing::{ServerLock, exclusive, scaled};
+use querymend_model::{
+    CancelSignal, CompletionRequest, Error, FinishReason, Message, Model, Providers, RecordingModel, ReplayModel, open,
+};
+use querymend_testing::{ServerLock, lock_server, scaled};
 use serde_json::{Value, json};
 
 use crate::common::ask;
@@ -23,16 +25,16 @@ fn model() -> Option<(Arc<dyn Model>, ServerLock)> {
         return None;
     };
     let spec = if url.contains('#') { url } else { format!("{url}#local") };
-    Some((open(&spec, &Providers::builtin().unwrap()).unwrap(), exclusive("model")))
+    Some((open(&spec, &Providers::builtin().unwrap()).unwrap(), lock_server("model")))
 }
 
-fn request(text: &str) -> Request {
-    Request::new(vec![Message::system("You answer briefly."), Message::user(text)])
+fn request(text: &str) -> CompletionRequest {
+    CompletionRequest::new(vec![Message::system("You answer briefly."), Message::user(text)])
         .timeout(scaled(Duration::from_secs(300)))
 }
 
 #[tokio::test]
-async fn a05_text_is_streamed_and_counted() {
+async fn streams_text_and_counts_tokens() {
     let Some((model, _turn)) = model() else { return };
     let (reply, watched) = ask(&*model, &request("Write an SQL query that counts the rows of the table orders.")).await;
     let reply = reply.unwrap();
@@ -40,15 +42,15 @@ async fn a05_text_is_streamed_and_counted() {
     assert_eq!(watched.concat(), reply.text);
     assert!(watched.len() > 3, "{watched:?}");
     assert!(reply.usage.input > 10 && reply.usage.output as usize >= watched.len() / 2, "{:?}", reply.usage);
-    assert_eq!(reply.stopped, Stopped::End);
+    assert_eq!(reply.stopped, FinishReason::End);
     assert!(!reply.model.is_empty());
 }
 
 #[tokio::test]
-async fn a_reply_is_cut_at_its_longest_length_and_at_stop_texts() {
+async fn cuts_replies_at_max_tokens_and_stop_sequences() {
     let Some((model, _turn)) = model() else { return };
     let reply = ask(&*model, &request("Count from one to one hundred in words.").max_tokens(8)).await.0.unwrap();
-    assert_eq!(reply.stopped, Stopped::Length);
+    assert_eq!(reply.stopped, FinishReason::Length);
     assert!(reply.usage.output <= 9, "{:?}", reply.usage);
     let mut asked = request("Write the numbers 1 to 9 with spaces between them and nothing else.").max_tokens(40);
     asked.stop = vec!["5".to_owned()];
@@ -57,7 +59,7 @@ async fn a_reply_is_cut_at_its_longest_length_and_at_stop_texts() {
 }
 
 #[tokio::test]
-async fn a06_a_schema_is_obeyed() {
+async fn replies_conform_to_the_schema() {
     let Some((model, _turn)) = model() else { return };
     let schema = json!({
         "type": "object",
@@ -79,28 +81,28 @@ async fn a06_a_schema_is_obeyed() {
 }
 
 #[tokio::test]
-async fn the_same_request_has_the_same_reply_and_can_be_recorded() {
+async fn same_request_has_same_reply_and_can_be_recorded() {
     let Some((model, _turn)) = model() else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("takes.jsonl");
-    let recorder = Recorder::new(model, &file).unwrap();
+    let recorder = RecordingModel::new(model, &file).unwrap();
     let asked = request("Name one colour.").seed(7).max_tokens(16);
     let first = ask(&recorder, &asked).await.0.unwrap();
     let second = ask(&recorder, &asked).await.0.unwrap();
     assert_eq!(first.text, second.text, "temperature 0");
-    let replay = Replay::read(&file).unwrap();
+    let replay = ReplayModel::read(&file).unwrap();
     assert_eq!(ask(&replay, &asked).await.0.unwrap(), first);
 }
 
 #[tokio::test]
-async fn a_reply_is_cancelled_midway_and_the_server_is_free_again() {
+async fn cancelled_reply_frees_the_server() {
     let Some((model, _turn)) = model() else { return };
     let long = request("Write a long story about a river, in at least a thousand words.").max_tokens(2000);
     let mut waits = Vec::new();
     // A server that went on writing would keep the next reply waiting for a hundred times as long as its first twenty pieces took.
     // Something else may do so too, in some rounds.
     for _ in 0..5 {
-        let cancel = Cancel::new();
+        let cancel = CancelSignal::new();
         let stop = cancel.clone();
         let mut pieces = 0;
         let mut watch = |_: &str| {
@@ -125,14 +127,14 @@ async fn a_reply_is_cancelled_midway_and_the_server_is_free_again() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_too_long_is_said_to_be() {
+async fn reports_a_conversation_over_the_context_length() {
     let Some((model, _turn)) = model() else { return };
     let error = ask(&*model, &request(&"one two three four ".repeat(10_000))).await.0.unwrap_err();
     assert!(matches!(error, Error::ContextTooLong { .. }), "{error:?}");
 }
 
 #[tokio::test]
-async fn time_that_is_up_is_up() {
+async fn reports_a_timeout() {
     let Some((model, _turn)) = model() else { return };
     let error = ask(&*model, &request("Write a long story.").timeout(Duration::from_millis(1))).await.0.unwrap_err();
     assert!(matches!(error, Error::Timeout { .. }), "{error:?}");

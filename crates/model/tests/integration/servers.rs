@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use querymend_model::{Cancel, Error, Providers, Wait, Wire, open};
+use querymend_model::{CancelSignal, Error, ProviderProtocol, Providers, TimeoutPhase, open};
 use querymend_testing::hang_timeout;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -14,7 +14,7 @@ fn said(message: &str) -> String {
 }
 
 #[tokio::test]
-async fn a05_a_request_reaches_the_server_as_it_should() {
+async fn sends_path_headers_and_body_per_protocol() {
     for wire in WIRES {
         let server = Server::start(wire, [Act::Say("SELECT 1", "end")]).await;
         let reply = ask(&*server.model(), &question("One")).await.0.unwrap();
@@ -23,22 +23,22 @@ async fn a05_a_request_reaches_the_server_as_it_should() {
         assert_eq!(reply.model, "m-2");
         let (head, body) = server.asked().remove(0);
         let (line, key) = match wire {
-            Wire::OpenAi => ("post /v1/chat/completions http", format!("authorization: bearer {SECRET}")),
-            Wire::Anthropic => ("post /v1/messages http", format!("x-api-key: {SECRET}")),
-            Wire::Gemini => {
+            ProviderProtocol::OpenAi => ("post /v1/chat/completions http", format!("authorization: bearer {SECRET}")),
+            ProviderProtocol::Anthropic => ("post /v1/messages http", format!("x-api-key: {SECRET}")),
+            ProviderProtocol::Gemini => {
                 ("post /v1/models/priced:streamgeneratecontent?alt=sse http", format!("x-goog-api-key: {SECRET}"))
             }
         };
         assert!(head.starts_with(line), "{head}");
         assert!(head.contains(&key) && head.contains("content-type: application/json"), "{head}");
-        assert_eq!(body["model"].as_str(), (wire != Wire::Gemini).then_some("priced"));
+        assert_eq!(body["model"].as_str(), (wire != ProviderProtocol::Gemini).then_some("priced"));
         assert!(!body.to_string().contains(SECRET));
     }
 }
 
 #[tokio::test]
-async fn a05_a_server_is_reached_by_its_address_alone() {
-    let server = Server::start(Wire::OpenAi, [Act::Say("SELECT 1", "end")]).await;
+async fn reaches_a_server_by_url_alone() {
+    let server = Server::start(ProviderProtocol::OpenAi, [Act::Say("SELECT 1", "end")]).await;
     let spec = format!("http://{}/v1/#some/model", server.address);
     let model = open(&spec, &Providers::builtin().unwrap().with_variables(|_| None)).unwrap();
     let reply = ask(&*model, &question("One")).await.0.unwrap();
@@ -49,12 +49,12 @@ async fn a05_a_server_is_reached_by_its_address_alone() {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again() {
+async fn reuses_a_connection() {
     let mut connections = Vec::new();
     // One connection is enough for a round. The end of a reply is waited for only shortly, so that a machine that stops in that moment
     // costs a connection.
     for _ in 0..5 {
-        let server = Server::start(Wire::OpenAi, []).await;
+        let server = Server::start(ProviderProtocol::OpenAi, []).await;
         let model = server.model();
         for number in 0..5 {
             ask(&*model, &question(&format!("{number}"))).await.0.unwrap();
@@ -66,7 +66,7 @@ async fn a_connection_is_used_again() {
 }
 
 #[tokio::test]
-async fn a_busy_server_is_asked_again_after_the_time_that_it_names() {
+async fn retries_a_busy_server_after_its_retry_after() {
     for wire in WIRES {
         let pauses = Pauses::default();
         let server = Server::start(
@@ -86,9 +86,10 @@ async fn a_busy_server_is_asked_again_after_the_time_that_it_names() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_to_be_left_alone_for_long_is() {
+async fn does_not_retry_after_a_long_retry_after() {
     let pauses = Pauses::default();
-    let server = Server::start(Wire::OpenAi, [Act::Status(429, "retry-after: 3600\r\n", said("tomorrow"))]).await;
+    let server =
+        Server::start(ProviderProtocol::OpenAi, [Act::Status(429, "retry-after: 3600\r\n", said("tomorrow"))]).await;
     let model = open("test:m", &server.providers(&pauses, "")).unwrap();
     let error = ask(&*model, &question("One")).await.0.unwrap_err();
     assert!(matches!(error, Error::RateLimited { .. }) && error.is_transient(), "{error:?}");
@@ -98,7 +99,7 @@ async fn a_server_that_wants_to_be_left_alone_for_long_is() {
 }
 
 #[tokio::test]
-async fn a_server_that_fails_is_asked_four_times_at_most() {
+async fn retries_a_failing_server_at_most_four_times() {
     for wire in WIRES {
         let pauses = Pauses::default();
         let server = Server::start(wire, [500, 503, 529].map(|status| Act::Status(status, "", said("oh no")))).await;
@@ -114,7 +115,7 @@ async fn a_server_that_fails_is_asked_four_times_at_most() {
 }
 
 #[tokio::test]
-async fn what_will_not_mend_itself_is_asked_once() {
+async fn sends_requests_with_permanent_errors_once() {
     for (status, headers, body, kind) in [
         (401, "", said("wrong key"), "auth"),
         (403, "", said("not for you"), "auth"),
@@ -134,7 +135,7 @@ async fn what_will_not_mend_itself_is_asked_once() {
 }
 
 #[tokio::test]
-async fn a_reply_that_breaks_off_is_asked_for_again_only_if_nothing_was_said() {
+async fn retries_a_broken_reply_only_before_its_first_text() {
     for wire in WIRES {
         let server = Server::start(wire, [Act::Break(""), Act::Say("SELECT 1", "end")]).await;
         let (reply, watched) = ask(&*server.model(), &question("One")).await;
@@ -150,7 +151,7 @@ async fn a_reply_that_breaks_off_is_asked_for_again_only_if_nothing_was_said() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_cleanly_in_the_middle_is_no_reply_either() {
+async fn rejects_a_stream_that_ends_early() {
     for wire in WIRES {
         let server = Server::start(wire, vec![Act::Events(b": nothing\n\n".to_vec()); 4]).await;
         let error = ask(&*server.model(), &question("One")).await.0.unwrap_err();
@@ -163,7 +164,7 @@ async fn a_stream_that_ends_cleanly_in_the_middle_is_no_reply_either() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_reply_is_said_to_be_none() {
+async fn rejects_responses_that_are_not_replies() {
     for wire in WIRES {
         for garbage in [
             Act::Events(b"data: {\"half\": \n\n".to_vec()),
@@ -182,11 +183,13 @@ async fn what_is_not_a_reply_is_said_to_be_none() {
 }
 
 #[tokio::test]
-async fn a_reply_may_not_be_endless() {
-    let event = |wire: Wire, text: &str| match wire {
-        Wire::OpenAi => json!({"choices": [{"delta": {"content": text}}]}),
-        Wire::Anthropic => json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}),
-        Wire::Gemini => json!({"candidates": [{"content": {"parts": [{"text": text}]}}]}),
+async fn rejects_endless_replies() {
+    let event = |wire: ProviderProtocol, text: &str| match wire {
+        ProviderProtocol::OpenAi => json!({"choices": [{"delta": {"content": text}}]}),
+        ProviderProtocol::Anthropic => {
+            json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}})
+        }
+        ProviderProtocol::Gemini => json!({"candidates": [{"content": {"parts": [{"text": text}]}}]}),
     };
     for wire in WIRES {
         // Ten megabytes: in ten thousand events, in one, and in one that never ends.
@@ -211,7 +214,7 @@ async fn a_reply_may_not_be_endless() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_stream_is_understood() {
+async fn accepts_replies_that_are_not_streamed() {
     for wire in WIRES {
         let server = Server::start(wire, [Act::Whole("SELECT 1")]).await;
         let (reply, watched) = ask(&*server.model(), &question("One")).await;
@@ -221,7 +224,7 @@ async fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[tokio::test]
-async fn a_provider_that_blocks_without_a_word_declines() {
+async fn reports_a_silent_block_as_refused() {
     for wire in WIRES {
         let server = Server::start(wire, [Act::Say("never seen", "refused-silently")]).await;
         let error = ask(&*server.model(), &question("One")).await.0.unwrap_err();
@@ -230,7 +233,7 @@ async fn a_provider_that_blocks_without_a_word_declines() {
 }
 
 #[tokio::test]
-async fn an_error_in_the_middle_of_a_stream_is_one() {
+async fn retries_after_an_error_event() {
     for wire in WIRES {
         let event = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
         let bytes = format!("event: error\ndata: {event}\n\n").into_bytes();
@@ -240,7 +243,7 @@ async fn an_error_in_the_middle_of_a_stream_is_one() {
 }
 
 #[tokio::test]
-async fn silence_is_not_waited_out() {
+async fn times_out_on_silence() {
     // A slow machine may be silent for that long as well, and is asked again too.
     const TRIES: u32 = 200;
     const MAX_ROUNDS: usize = 20;
@@ -253,7 +256,7 @@ async fn silence_is_not_waited_out() {
                 acts[0] = first.clone();
                 let server = Server::start(wire, acts).await;
                 let mut providers = server.providers(&Pauses::default(), "first_byte_seconds = 0.1");
-                providers.retry.tries = TRIES;
+                providers.retry.max_attempts = TRIES;
                 // The field belongs to the provider and not to the model that stands above it in the text.
                 let model = open("test:m", &providers).unwrap();
                 let (reply, watched) = ask(&*model, &question("One")).await;
@@ -263,7 +266,7 @@ async fn silence_is_not_waited_out() {
                     break;
                 }
                 assert!(
-                    matches!(reply, Err(Error::Timeout { after, waiting_for: Wait::FirstByte, .. }) if after == silence),
+                    matches!(reply, Err(Error::Timeout { after, waiting_for: TimeoutPhase::FirstByte, .. }) if after == silence),
                     "{wire:?}: {reply:?}"
                 );
                 // A second try would repeat the text. A machine that stops within the text cuts it short, in some rounds.
@@ -279,10 +282,10 @@ async fn silence_is_not_waited_out() {
 }
 
 #[tokio::test]
-async fn the_time_of_a_request_counts_all_its_tries() {
+async fn timeout_covers_all_attempts() {
     let mut time = Duration::from_millis(150);
     loop {
-        let server = Server::start(Wire::OpenAi, [Act::Hang("SELECT half of")]).await;
+        let server = Server::start(ProviderProtocol::OpenAi, [Act::Hang("SELECT half of")]).await;
         let (reply, watched) = ask(&*server.model(), &question("One").timeout(time)).await;
         let error = reply.unwrap_err();
         if watched.is_empty() && time < hang_timeout() {
@@ -291,22 +294,22 @@ async fn the_time_of_a_request_counts_all_its_tries() {
             time *= 2;
             continue;
         }
-        assert_eq!(error, Error::Timeout { model: "test:priced".into(), after: time, waiting_for: Wait::End });
+        assert_eq!(error, Error::Timeout { model: "test:priced".into(), after: time, waiting_for: TimeoutPhase::End });
         assert!(server.was_left().await);
         break;
     }
     // A pause that would outlast the request is not begun, also where a server may ask for it.
     let busy = Act::Status(429, "retry-after: 86400\r\n", said("slow down"));
-    let server = Server::start(Wire::OpenAi, [busy]).await;
+    let server = Server::start(ProviderProtocol::OpenAi, [busy]).await;
     let pauses = Pauses::default();
     let mut providers = server.providers(&pauses, "");
-    providers.retry.longest_asked = Duration::MAX;
+    providers.retry.max_retry_after = Duration::MAX;
     let model = open("test:m", &providers).unwrap();
     let error = ask(&*model, &question("One")).await.0.unwrap_err();
     assert!(matches!(error, Error::RateLimited { .. }), "{error:?}");
     assert!(pauses.all().is_empty());
     // A limit that is none is one too.
-    let server = Server::start(Wire::OpenAi, []).await;
+    let server = Server::start(ProviderProtocol::OpenAi, []).await;
     assert!(ask(&*server.model(), &question("One").timeout(Duration::MAX)).await.0.is_ok());
 }
 
@@ -316,7 +319,7 @@ async fn cancelling_or_dropping_closes_the_connection() {
         for drop_it in [false, true] {
             let server = Server::start(wire, [Act::Hang("SELECT half of")]).await;
             let model = server.model();
-            let cancel = Cancel::new();
+            let cancel = CancelSignal::new();
             let stop = cancel.clone();
             let (mut heard, all) = (String::new(), Notify::new());
             let question = question("One");
@@ -346,7 +349,7 @@ async fn cancelling_or_dropping_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_said_plainly() {
+async fn reports_an_absent_server() {
     // A port that is taken, and on which nobody listens.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
@@ -362,7 +365,7 @@ async fn nobody_there_is_said_plainly() {
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_no_tls_is_no_passing_trouble() {
+async fn reports_missing_tls_as_permanent() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -377,7 +380,7 @@ async fn a_server_that_speaks_no_tls_is_no_passing_trouble() {
 }
 
 #[tokio::test]
-async fn a06_a_schema_is_sent_in_each_servers_way() {
+async fn sends_the_schema_in_each_protocol() {
     let schema = json!({
         "type": "object",
         "properties": {"corrected_sql": {"type": "string"}, "correction_applied": {"type": "string"}},
@@ -392,20 +395,22 @@ async fn a06_a_schema_is_sent_in_each_servers_way() {
         assert_eq!(value["corrected_sql"], "SELECT 1");
         let body = server.asked().remove(0).1;
         match wire {
-            Wire::OpenAi => assert_eq!(body["response_format"]["json_schema"]["schema"], schema),
-            Wire::Anthropic => assert_eq!(body["output_config"]["format"]["schema"], schema),
-            Wire::Gemini => assert_eq!(body["generationConfig"]["responseSchema"]["required"], schema["required"]),
+            ProviderProtocol::OpenAi => assert_eq!(body["response_format"]["json_schema"]["schema"], schema),
+            ProviderProtocol::Anthropic => assert_eq!(body["output_config"]["format"]["schema"], schema),
+            ProviderProtocol::Gemini => {
+                assert_eq!(body["generationConfig"]["responseSchema"]["required"], schema["required"])
+            }
         }
     }
 }
 
 #[tokio::test]
-async fn a06_a_server_that_does_not_know_schemas_is_asked_without_from_then_on() {
+async fn omits_schemas_after_a_server_rejects_one() {
     for wire in WIRES {
         let field = match wire {
-            Wire::OpenAi => "response_format",
-            Wire::Anthropic => "output_config",
-            Wire::Gemini => "responseSchema",
+            ProviderProtocol::OpenAi => "response_format",
+            ProviderProtocol::Anthropic => "output_config",
+            ProviderProtocol::Gemini => "responseSchema",
         };
         let server = Server::start(wire, [Act::Status(400, "", said(&format!("{field}: unknown field")))]).await;
         let asked = question("One").schema(json!({"type": "object"}));
@@ -422,9 +427,9 @@ async fn a06_a_server_that_does_not_know_schemas_is_asked_without_from_then_on()
 }
 
 #[tokio::test]
-async fn a05_models_that_take_fewer_settings_are_asked_with_fewer() {
+async fn omits_settings_that_a_model_rejects() {
     let server = Server::start(
-        Wire::OpenAi,
+        ProviderProtocol::OpenAi,
         [
             Act::Status(400, "", said("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")),
             Act::Status(400, "", said("Unsupported value: 'temperature' does not support 0 with this model.")),
@@ -437,14 +442,14 @@ async fn a05_models_that_take_fewer_settings_are_asked_with_fewer() {
     assert!(last["max_tokens"].is_null() && last["temperature"].is_null());
     // The same words a third time, about something that is no longer sent, are an error and no endless round.
     let refusal = Act::Status(400, "", said("Unsupported value: 'temperature'"));
-    let server = Server::start(Wire::OpenAi, vec![refusal; 5]).await;
+    let server = Server::start(ProviderProtocol::OpenAi, vec![refusal; 5]).await;
     let error = ask(&*server.model(), &question("One")).await.0.unwrap_err();
     assert!(matches!(error, Error::Configuration { .. }), "{error:?}");
     assert_eq!(server.asked().len(), 2);
 }
 
 #[tokio::test]
-async fn a05_no_key_is_ever_seen() {
+async fn never_reveals_api_keys() {
     let echo = format!("wrong key {SECRET}, that is {}****cdef, or \"{SECRET}\"", &SECRET[..8]);
     let mut acts: Vec<Act> =
         [400, 401, 403, 404, 418, 422].into_iter().map(|status| Act::Status(status, "", said(&echo))).collect();

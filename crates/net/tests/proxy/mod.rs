@@ -1,7 +1,7 @@
-//! Stands between a program and a server, carries bytes both ways, and does to them what networks do.
+//! Fault-injecting TCP proxy between a program and a server.
 //!
-//! Tests of several crates read this file by its path. A fault is armed, happens on every connection that gets as far as its place,
-//! and is gone again when the proxy is healed.
+//! Tests of several crates include this file by its path. An armed fault occurs on every connection
+//! that reaches its position, until the proxy is healed.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -18,35 +18,38 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// What happens to a connection.
+/// Fault of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fault {
-    /// Nobody listens any more, and the connections that were there are gone.
+    /// The proxy stops listening, and existing connections are closed.
     Refuse,
     /// The connection is reset.
     Drop,
-    /// The connection ends in both directions, politely.
+    /// Both directions are shut down gracefully.
     Truncate,
-    /// One direction ends politely; the other goes on.
+    /// One direction is shut down gracefully; the other continues.
     HalfClose,
-    /// Nothing goes either way any more, and nobody says so.
+    /// Data silently stops in both directions.
     Stall,
-    /// Nothing goes this way for a moment, then all of it.
+    /// Data in this direction is delayed, and then sent completely.
     Delay,
-    /// Bytes come in between that nobody has sent.
+    /// Bytes that neither side sent are inserted.
     Garbage,
-    /// From there on each byte comes alone.
+    /// Each byte is sent separately from then on.
     OneByte,
 }
 
-/// Which way bytes go.
+/// Direction of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Way {
     ToServer,
     ToClient,
 }
 
-/// A fault and its place: after so many bytes in this direction, counted on each connection from when the fault was armed.
+/// Fault and its position in the data.
+///
+/// The position is a number of bytes in this direction, counted per connection since the fault was
+/// armed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     pub fault: Fault,
@@ -54,7 +57,7 @@ pub struct Plan {
     pub at: usize,
 }
 
-/// Every fault, and whether it has places.
+/// All faults, and whether they have a position.
 const FAULTS: [(Fault, bool); 8] = [
     (Fault::Refuse, false),
     (Fault::Drop, true),
@@ -67,18 +70,21 @@ const FAULTS: [(Fault, bool); 8] = [
 ];
 
 impl Fault {
-    /// Whether all bytes still come, so that the right answer does too.
+    /// Returns whether all bytes still arrive, so that the result must be correct.
     pub fn is_harmless(self) -> bool {
         matches!(self, Fault::Delay | Fault::OneByte)
     }
 }
 
-/// Not UTF-8, no length of anything, and of a length that no protocol counts in.
+/// Bytes that are neither valid UTF-8 nor a plausible length, of a size that no protocol uses.
 const GARBAGE: [u8; 13] = [0xff, 0xfe, 0xfd, 0xff, 0xc0, 0x80, 0xff, 0xf5, 0xff, 0x01, 0xff, 0xed, 0xff];
 const DELAY: Duration = Duration::from_millis(150);
 
-/// Faults at the places of a call that sends and receives so many bytes on one connection: in its greeting, in the middle, and
-/// before its last byte. `QUERYMEND_FAULTS=all` adds the start, and places between.
+/// Returns faults at several positions of a call.
+///
+/// `sent` and `received` are its bytes on one connection. The positions are during the handshake,
+/// in the middle, and before the last byte. `QUERYMEND_FAULTS=all` adds the start and positions in
+/// between.
 pub fn plans(sent: usize, received: usize) -> Vec<Plan> {
     let all = std::env::var("QUERYMEND_FAULTS").is_ok_and(|which| which == "all");
     let mut plans = Vec::new();
@@ -97,7 +103,7 @@ pub fn plans(sent: usize, received: usize) -> Vec<Plan> {
     plans
 }
 
-/// Where a server listens that has this address, and the same address with another port.
+/// Returns the socket address of a server, and a function that replaces the port in its address.
 pub fn place(address: &str) -> (SocketAddr, impl Fn(u16) -> String) {
     let (before, rest) = address.split_once("127.0.0.1:").unwrap();
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -107,11 +113,11 @@ pub fn place(address: &str) -> (SocketAddr, impl Fn(u16) -> String) {
     (server, move |port| format!("{before}127.0.0.1:{port}{after}"))
 }
 
-/// What came of faults.
+/// Outcomes of the injected faults.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Counts {
     pub tried: usize,
-    /// In so many the call got as far as to where the fault is.
+    /// Number of calls that reached the position of the fault.
     pub struck: usize,
     pub right: usize,
     pub errors: usize,
@@ -120,7 +126,7 @@ pub struct Counts {
     pub recovered: usize,
 }
 
-/// Tries all, so many at once: what came of them, and what is to be complained of.
+/// Runs all cases with limited concurrency; returns the outcomes and the failures.
 pub async fn all<F>(cases: impl Iterator<Item = (String, F)>, at_once: usize) -> (Counts, Vec<String>)
 where
     F: Future<Output = (Counts, Vec<String>)> + Send + 'static,
@@ -146,7 +152,7 @@ where
         sum.recovered += counts.recovered;
         complaints.extend(why.into_iter().map(|why| format!("{name}: {why}")));
     }
-    // A fault that no call comes upon shows nothing.
+    // A fault that no call reaches proves nothing.
     if sum.struck * 2 < sum.tried {
         complaints.push(format!("only {} of {} faults were come upon", sum.struck, sum.tried));
     }
@@ -162,24 +168,24 @@ pub struct Proxy {
 struct Shared {
     server: SocketAddr,
     state: Mutex<State>,
-    /// Counts up when something is armed or healed.
+    /// Incremented when a fault is armed or healed.
     round: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct State {
     plan: Option<Plan>,
-    /// Bytes on each connection that the client has not closed, since the round began.
+    /// Bytes since the round began, for each connection that the client has not closed.
     open: HashMap<u64, [usize; 2]>,
-    /// The most on one connection since then, also of those that are closed.
+    /// Maximum number of bytes on one connection since then, including closed ones.
     most: [usize; 2],
-    /// Whether the fault has happened.
+    /// `true` if the fault has occurred.
     struck: bool,
     next: u64,
 }
 
 impl Proxy {
-    /// In front of a server.
+    /// Starts a proxy in front of a server.
     pub async fn start(server: SocketAddr) -> Self {
         let (round, _) = watch::channel(0);
         let shared = Arc::new(Shared { server, state: Mutex::default(), round });
@@ -191,7 +197,7 @@ impl Proxy {
         Self { address, shared, listens }
     }
 
-    /// From now on this happens, and bytes are counted anew.
+    /// Arms a fault and resets the byte counts.
     pub async fn arm(&self, plan: Plan) {
         self.begin(Some(plan));
         if plan.fault == Fault::Refuse {
@@ -200,7 +206,7 @@ impl Proxy {
         }
     }
 
-    /// From now on nothing happens, and bytes are counted anew.
+    /// Disarms the fault and resets the byte counts.
     pub async fn heal(&self) {
         self.begin(None);
         if !self.listens.send_replace(true) {
@@ -208,7 +214,7 @@ impl Proxy {
         }
     }
 
-    /// Waits until the task that accepts connections has begun to listen, or has stopped.
+    /// Waits until the accepting task has started or stopped listening.
     async fn until_listening(&self, listens: bool) {
         let begun = Instant::now();
         while TcpStream::connect(self.address).await.is_ok() != listens {
@@ -227,18 +233,18 @@ impl Proxy {
         self.shared.round.send_modify(|round| *round += 1);
     }
 
-    /// The most bytes that went to the server and to the client on one connection since the last change.
+    /// Returns the maximum number of bytes of one connection in this round, to the server and back.
     pub fn most(&self) -> (usize, usize) {
         let [sent, received] = self.shared.state().most;
         (sent, received)
     }
 
-    /// Whether the fault got as far as to happen.
+    /// Returns whether the fault has occurred.
     pub fn has_struck(&self) -> bool {
         self.shared.state().struck
     }
 
-    /// Whether somebody who has gone has left connections open.
+    /// Returns a description of connections that clients left open, if there are any.
     pub async fn is_left(&self) -> Option<String> {
         let begun = Instant::now();
         loop {
@@ -260,7 +266,7 @@ impl Shared {
     }
 }
 
-/// Binds a port on which nobody listens, so that connections to it are refused.
+/// Binds a port without listening on it, so that connections to it are refused.
 fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
@@ -274,8 +280,8 @@ fn listen(address: SocketAddr) -> TcpListener {
 
 /// Accepts connections while `listening` is true.
 ///
-/// `reserved` keeps the port while nobody listens on it: without it the port may go to any other socket, which then either answers in
-/// place of the proxy or keeps the proxy from listening again.
+/// `reserved` keeps the port while the proxy does not listen: otherwise another socket may take it,
+/// and either respond in place of the proxy or prevent it from listening again.
 async fn accept(
     mut listener: TcpListener,
     reserved: TcpSocket,
@@ -306,15 +312,15 @@ async fn accept(
     }
 }
 
-/// How one connection ends.
+/// Reason for which a connection ends.
 enum End {
-    /// One side has said all and the other heard it.
+    /// One side has finished sending, and the other has received everything.
     Quiet,
-    /// Both hear that it was reset.
+    /// Both sides see a reset.
     Reset,
-    /// Both hear an end.
+    /// Both sides see an end of stream.
     Both,
-    /// Nothing goes any more.
+    /// Data silently stops.
     Silence,
 }
 
@@ -350,7 +356,7 @@ async fn carry(client: TcpStream, shared: Arc<Shared>) {
             let mut up = std::pin::pin!(up.pump(&mut from_client, &mut to_server));
             let mut down = std::pin::pin!(down.pump(&mut from_server, &mut to_client));
             tokio::select! {
-                // Whoever asked has said all; a server may still have something to say.
+                // The client has finished sending; the server may still respond.
                 end = &mut up => match end {
                     End::Quiet => down.await,
                     other => other,
@@ -375,19 +381,19 @@ async fn carry(client: TcpStream, shared: Arc<Shared>) {
             let _ = (to_client.shutdown().await, to_server.shutdown().await);
             until_gone(&mut from_client).await;
         }
-        // The server is not told either, as long as the client waits.
+        // The server is not notified either while the client waits.
         End::Silence => until_gone(&mut from_client).await,
     }
     shared.state().open.remove(&number);
 }
 
-/// Waits until one side has gone; what it says is heard by nobody.
+/// Waits until one side is closed, and discards its data.
 async fn until_gone(side: &mut OwnedReadHalf) {
     let mut bytes = vec![0; 16 << 10];
     while side.read(&mut bytes).await.is_ok_and(|length| length > 0) {}
 }
 
-/// One direction of one connection.
+/// One direction of a connection.
 struct Direction<'a> {
     way: Way,
     number: u64,
@@ -399,7 +405,7 @@ impl Direction<'_> {
         let mut bytes = vec![0; 16 << 10];
         let mut round = self.shared.round.subscribe();
         loop {
-            // A fault at the very start happens before anything is said.
+            // A fault at position 0 occurs before any data is sent.
             round.mark_unchanged();
             if let Some(fault) = self.due()
                 && let Some(end) = self.strike(fault, from, to).await
@@ -443,7 +449,7 @@ impl Direction<'_> {
         self.shared.state().plan
     }
 
-    /// The fault that happens before the first byte, if one does.
+    /// Returns the fault that occurs before the first byte, if there is one.
     fn due(&self) -> Option<Fault> {
         let state = self.shared.state();
         let plan = state.plan.filter(|plan| plan.way == self.way && plan.at == 0)?;
@@ -452,7 +458,7 @@ impl Direction<'_> {
         (has_place && gone == 0).then_some(plan.fault)
     }
 
-    /// Counts bytes up to the place of the fault, and says whether it is there.
+    /// Counts bytes up to the position of the fault, and returns the fault if it is reached.
     fn take(&self, length: usize) -> (usize, Option<Fault>) {
         let mut state = self.shared.state();
         let plan = state.plan.filter(|plan| plan.way == self.way && plan.fault != Fault::OneByte);
@@ -475,7 +481,7 @@ impl Direction<'_> {
         Ok(())
     }
 
-    /// Does it. The connection goes on if nothing comes of this.
+    /// Injects a fault. Returns `None` if the connection continues.
     async fn strike(&self, fault: Fault, from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf) -> Option<End> {
         self.shared.state().struck = true;
         match fault {
@@ -501,7 +507,7 @@ impl Direction<'_> {
         }
     }
 
-    /// What has happened at the very start does not happen again before the first byte.
+    /// Marks a fault at position 0 as passed, so that it occurs only once.
     fn pass(&self) {
         if let Some(counts) = self.shared.state().open.get_mut(&self.number) {
             counts[self.way as usize] += usize::from(counts[self.way as usize] == 0);

@@ -1,36 +1,13 @@
-//! Answers, and what happens on the way to them, as messages.
+//! Conversion of answers and events to protobuf messages.
 
 use querymend::chart::Chart;
 use querymend::event::{Correction, Cost, Metadata};
-use querymend::{Answer, Attempt, Choice, Clarification, Confidence, Event, Problem, Stage, Status as Ending};
+use querymend::{Answer, Attempt, Clarification, ClarificationChoice, Event, Problem, Stage};
 
+use super::fields::{answer_status, confidence, to_u32};
 use super::proto;
-use super::proto::ask_event::Event as Told;
-use super::sql::small;
-use crate::service::word;
-
-/// How a question ended.
-pub fn ending(status: Ending) -> proto::AnswerStatus {
-    match status {
-        Ending::Answered => proto::AnswerStatus::Answered,
-        Ending::GaveUp => proto::AnswerStatus::GaveUp,
-        Ending::AskUser => proto::AnswerStatus::AskUser,
-        Ending::Chat => proto::AnswerStatus::Chat,
-        Ending::Failed => proto::AnswerStatus::Failed,
-        Ending::Drafted => proto::AnswerStatus::Drafted,
-        Ending::Abstained => proto::AnswerStatus::Abstained,
-        Ending::Refused => proto::AnswerStatus::Refused,
-    }
-}
-
-/// How sure something is.
-pub fn confidence(confidence: Confidence) -> proto::Confidence {
-    match confidence {
-        Confidence::Low => proto::Confidence::Low,
-        Confidence::Medium => proto::Confidence::Medium,
-        Confidence::High => proto::Confidence::High,
-    }
-}
+use super::proto::ask_event::Event as EventMessage;
+use crate::wire_name::wire_name;
 
 fn stage(stage: Stage) -> proto::Stage {
     match stage {
@@ -49,8 +26,8 @@ fn stage(stage: Stage) -> proto::Stage {
 impl From<Answer> for proto::Answer {
     fn from(answer: Answer) -> Self {
         Self {
-            status: ending(answer.status).into(),
-            stop: word(&answer.stop),
+            status: answer_status(answer.status).into(),
+            stop: wire_name(&answer.stop),
             trace_id: answer.trace_id,
             question: answer.question,
             sql: answer.sql.unwrap_or_default(),
@@ -85,8 +62,8 @@ impl From<Clarification> for proto::Clarification {
     }
 }
 
-impl From<Choice> for proto::Choice {
-    fn from(choice: Choice) -> Self {
+impl From<ClarificationChoice> for proto::Choice {
+    fn from(choice: ClarificationChoice) -> Self {
         Self { label: choice.label, sql: choice.sql, why: choice.why, preview: Some(choice.preview.into()) }
     }
 }
@@ -132,7 +109,7 @@ impl From<Attempt> for proto::Attempt {
             fixes: attempt.fixes.into_iter().map(Into::into).collect(),
             error: attempt.error.unwrap_or_default(),
             finding: attempt.finding.unwrap_or_default(),
-            error_type: attempt.error_type.map(|kind| word(&kind)).unwrap_or_default(),
+            error_type: attempt.error_type.map(|kind| wire_name(&kind)).unwrap_or_default(),
             strategy: attempt.strategy.to_owned(),
             held_back: attempt.held_back,
         }
@@ -142,10 +119,10 @@ impl From<Attempt> for proto::Attempt {
 impl From<Chart> for proto::Chart {
     fn from(chart: Chart) -> Self {
         Self {
-            kind: word(&chart.kind),
-            x: chart.x.map(small),
-            y: chart.y.into_iter().map(small).collect(),
-            series: chart.series.map(small),
+            kind: wire_name(&chart.kind),
+            x: chart.x.map(to_u32),
+            y: chart.y.into_iter().map(to_u32).collect(),
+            series: chart.series.map(to_u32),
         }
     }
 }
@@ -153,7 +130,7 @@ impl From<Chart> for proto::Chart {
 impl From<Problem> for proto::Problem {
     fn from(problem: Problem) -> Self {
         Self {
-            code: word(&problem.code),
+            code: wire_name(&problem.code),
             message: problem.message,
             hint: problem.hint.unwrap_or_default(),
             retry_after_s: problem.retry_after_s,
@@ -162,112 +139,117 @@ impl From<Problem> for proto::Problem {
     }
 }
 
-/// What is being done, while events are told.
+/// Converts events to messages, tracking the current stage and attempt.
 #[derive(Default)]
-pub struct Steps {
+pub struct EventMapper {
     stage: proto::Stage,
     attempt: u32,
 }
 
-impl Steps {
-    /// The answer, as the last event.
-    pub fn answer(&self, answer: Answer) -> proto::AskEvent {
-        self.here(Told::Answer(answer.into()))
+impl EventMapper {
+    /// Returns the last event of a stream, with the answer.
+    pub fn map_answer(&self, answer: Answer) -> proto::AskEvent {
+        self.wrap(EventMessage::Answer(answer.into()))
     }
 
-    /// An event as a message. Nothing is made of the answer: it is told when it is on record.
-    pub fn told(&mut self, event: &Event) -> Option<proto::AskEvent> {
+    /// Converts an event to a message.
+    ///
+    /// Returns `None` for [`Event::Finished`]: the answer is sent only after it is in the audit
+    /// log.
+    pub fn map_event(&mut self, event: &Event) -> Option<proto::AskEvent> {
         if let Event::Stage { stage: now, attempt } = event {
             (self.stage, self.attempt) = (stage(*now), *attempt);
         }
-        let told = self.here(told(event.clone())?);
-        Some(proto::AskEvent { attempt: attempt(event).unwrap_or(self.attempt), ..told })
+        let message = self.wrap(event_message(event.clone())?);
+        Some(proto::AskEvent { attempt: attempt(event).unwrap_or(self.attempt), ..message })
     }
 
-    fn here(&self, event: Told) -> proto::AskEvent {
+    fn wrap(&self, event: EventMessage) -> proto::AskEvent {
         proto::AskEvent { stage: self.stage.into(), attempt: self.attempt, event: Some(event) }
     }
 }
 
-/// The attempt that an event itself says that it belongs to.
+/// Returns the attempt number of an event that carries one.
 fn attempt(event: &Event) -> Option<u32> {
     match event {
         Event::Stage { attempt, .. }
         | Event::Drafted { attempt, .. }
-        | Event::Weighed { attempt, .. }
+        | Event::CandidatesCompared { attempt, .. }
         | Event::Reviewed { attempt, .. }
-        | Event::Mended { attempt, .. }
+        | Event::Repaired { attempt, .. }
         | Event::Executed { attempt, .. }
         | Event::Rejected { attempt, .. }
         | Event::Retrying { attempt, .. }
         | Event::Changed { attempt, .. } => Some(*attempt),
         Event::Started { .. }
-        | Event::Linked { .. }
-        | Event::Recalled { .. }
+        | Event::SchemaLinked { .. }
+        | Event::ExamplesRetrieved { .. }
         | Event::Text { .. }
-        | Event::FellBack { .. }
+        | Event::FallbackStarted { .. }
         | Event::Finished { .. } => None,
     }
 }
 
-fn told(event: Event) -> Option<Told> {
+fn event_message(event: Event) -> Option<EventMessage> {
     Some(match event {
         Event::Started { trace_id, question, database, model, dialect, max_attempts } => {
             let dialect = dialect.to_owned();
-            Told::Started(proto::Started { trace_id, question, database, model, dialect, max_attempts })
+            EventMessage::Started(proto::Started { trace_id, question, database, model, dialect, max_attempts })
         }
-        Event::Stage { .. } => Told::StageBegan(proto::StageBegan {}),
-        Event::Linked { tables, of } => Told::Linked(proto::Linked { tables, of: small(of) }),
-        Event::Recalled { known, examples, stale, trouble } => {
+        Event::Stage { .. } => EventMessage::StageBegan(proto::StageBegan {}),
+        Event::SchemaLinked { tables, of } => {
+            EventMessage::SchemaLinked(proto::SchemaLinked { tables, of: to_u32(of) })
+        }
+        Event::ExamplesRetrieved { known, examples, stale, trouble } => {
             let examples = examples.into_iter().map(|shown| proto::Shown {
                 id: shown.id,
                 question: shown.question,
                 similarity: shown.similarity,
             });
-            Told::Recalled(proto::Recalled {
+            EventMessage::ExamplesRetrieved(proto::ExamplesRetrieved {
                 known: known.unwrap_or_default(),
                 examples: examples.collect(),
                 stale,
                 trouble: trouble.unwrap_or_default(),
             })
         }
-        Event::Text { piece } => Told::Text(piece),
-        Event::Drafted { text, usage, .. } => Told::Drafted(proto::Drafted { text, usage: Some(usage.into()) }),
-        Event::Weighed { drafts, agree, of, .. } => {
-            Told::Weighed(proto::Weighed { drafts, agree: small(agree), of: small(of) })
+        Event::Text { piece } => EventMessage::Text(piece),
+        Event::Drafted { text, usage, .. } => EventMessage::Drafted(proto::Drafted { text, usage: Some(usage.into()) }),
+        Event::CandidatesCompared { drafts, agree, of, .. } => {
+            EventMessage::CandidatesCompared(proto::CandidatesCompared { drafts, agree: to_u32(agree), of: to_u32(of) })
         }
-        Event::Reviewed { sql, approved, findings, extracted, .. } => Told::Reviewed(proto::Reviewed {
+        Event::Reviewed { sql, approved, findings, extracted, .. } => EventMessage::Reviewed(proto::Reviewed {
             sql,
             approved,
             findings: findings.into_iter().map(Into::into).collect(),
             extracted: Some(extracted.into()),
         }),
-        Event::Mended { before, after, applied, changes, .. } => Told::Mended(proto::Mended {
+        Event::Repaired { before, after, applied, changes, .. } => EventMessage::Repaired(proto::Repaired {
             before,
             after,
             applied: applied.into_iter().map(Into::into).collect(),
             changes: changes.into_iter().map(Into::into).collect(),
         }),
         Event::Executed { sql, rows, truncated, ms, .. } => {
-            Told::Executed(proto::Executed { sql, rows: rows as u64, truncated, duration_ms: ms })
+            EventMessage::Executed(proto::Executed { sql, rows: rows as u64, truncated, duration_ms: ms })
         }
-        Event::Rejected { sql, error, finding, error_type, .. } => Told::Rejected(proto::Rejected {
+        Event::Rejected { sql, error, finding, error_type, .. } => EventMessage::Rejected(proto::Rejected {
             sql,
             code: error.code,
             message: error.message,
             hint: error.hint.unwrap_or_default(),
-            position: error.position.map(small),
+            position: error.position.map(to_u32),
             finding: finding.to_owned(),
-            error_type: word(&error_type),
+            error_type: wire_name(&error_type),
         }),
         Event::Retrying { of, strategy, feedback, .. } => {
             let feedback = feedback.into_iter().map(|one| proto::Feedback { kind: one.kind, text: one.text });
-            Told::Retrying(proto::Retrying { of, strategy: strategy.to_owned(), feedback: feedback.collect() })
+            EventMessage::Retrying(proto::Retrying { of, strategy: strategy.to_owned(), feedback: feedback.collect() })
         }
         Event::Changed { changes, .. } => {
-            Told::Changed(proto::Changed { changes: changes.into_iter().map(Into::into).collect() })
+            EventMessage::Changed(proto::Changed { changes: changes.into_iter().map(Into::into).collect() })
         }
-        Event::FellBack { tables } => Told::FellBack(proto::FellBack { tables }),
+        Event::FallbackStarted { tables } => EventMessage::FallbackStarted(proto::FallbackStarted { tables }),
         Event::Finished { .. } => return None,
     })
 }
@@ -277,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn l09_every_stage_has_the_same_name_everywhere() {
+    fn stages_have_the_same_name_in_grpc_and_json() {
         let all = [
             Stage::PatternSelection,
             Stage::SchemaDiscovery,
@@ -289,20 +271,12 @@ mod tests {
             Stage::Failed,
             Stage::HumanInTheLoop,
         ];
-        let mut steps = Steps::default();
+        let mut mapper = EventMapper::default();
         for (number, one) in all.into_iter().enumerate() {
-            let told = steps.told(&Event::Stage { stage: one, attempt: 2 });
-            let told = told.map(|event| (event.stage, event.stage().as_str_name().to_owned(), event.attempt));
-            let name = format!("STAGE_{}", word(&one).to_uppercase());
-            assert_eq!(told, Some((number as i32 + 1, name, 2)));
-        }
-        let endings =
-            [Ending::Answered, Ending::GaveUp, Ending::AskUser, Ending::Chat, Ending::Failed, Ending::Drafted];
-        for one in endings {
-            assert_eq!(ending(one).as_str_name(), format!("ANSWER_STATUS_{}", word(&one).to_uppercase()));
-        }
-        for one in [Confidence::Low, Confidence::Medium, Confidence::High] {
-            assert_eq!(confidence(one).as_str_name(), format!("CONFIDENCE_{}", word(&one).to_uppercase()));
+            let message = mapper.map_event(&Event::Stage { stage: one, attempt: 2 });
+            let mapped = message.map(|event| (event.stage, event.stage().as_str_name().to_owned(), event.attempt));
+            let name = format!("STAGE_{}", wire_name(&one).to_uppercase());
+            assert_eq!(mapped, Some((number as i32 + 1, name, 2)));
         }
     }
 }

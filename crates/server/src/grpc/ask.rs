@@ -1,38 +1,40 @@
-//! Questions: the answer at the end, or every step as it happens.
+//! `Ask` and `AskStream`: the answer alone, or every event as it happens.
 
 use std::sync::Arc;
 
-use querymend::{Cancel, Clarify, Event, Status as Ending};
+use querymend::{AnswerStatus, CancellationToken, Clarify, Event};
 use tonic::Status;
 
-use super::answer::Steps;
-use super::call::given;
-use super::proto::{self, Answer, AskEvent, AskRequest};
-use super::status::{refused, unanswered};
-use super::stream::{Told, pieces};
-use crate::http::{Caller, Gone, answered};
-use crate::service::{Question, Service};
+use super::answer::EventMapper;
+use super::fields::non_empty;
+use super::proto::{self, Answer, AskEvent};
+use super::status::{problem_status, unanswered_status};
+use super::stream::{ResponseStream, channel};
+use crate::caller::Caller;
+use crate::request_task::{CancelOnDisconnect, run_ask};
+use crate::service::{AskRequest, Service};
 
-/// Events that wait for a client that reads slowly. Who does not read them at all is not waited for.
-const WAITING: usize = 256;
+/// Maximum number of events queued for a slow client. If the queue overflows, the question is
+/// cancelled.
+const EVENT_QUEUE_SIZE: usize = 256;
 
-fn question(request: AskRequest) -> Question {
+fn to_ask_request(request: proto::AskRequest) -> AskRequest {
     let clarify = clarify(request.clarify());
-    Question {
+    AskRequest {
         question: request.question,
-        database: given(request.database),
-        evidence: given(request.evidence),
-        session_id: given(request.session_id),
+        database: non_empty(request.database),
+        evidence: non_empty(request.evidence),
+        session_id: non_empty(request.session_id),
         fresh: request.fresh,
         summary: request.summary,
         clarify,
-        choice: given(request.choice),
-        ..Question::default()
+        choice: non_empty(request.choice),
+        ..AskRequest::default()
     }
 }
 
-fn clarify(asked: proto::Clarify) -> Option<Clarify> {
-    match asked {
+fn clarify(mode: proto::Clarify) -> Option<Clarify> {
+    match mode {
         proto::Clarify::Unspecified => None,
         proto::Clarify::Ask => Some(Clarify::Ask),
         proto::Clarify::Assume => Some(Clarify::Assume),
@@ -40,47 +42,49 @@ fn clarify(asked: proto::Clarify) -> Option<Clarify> {
     }
 }
 
-/// The error that says why there is no answer.
-fn why_not(answer: &querymend::Answer) -> Option<Status> {
+/// Returns the error status of an answer that failed.
+fn failure_status(answer: &querymend::Answer) -> Option<Status> {
     match (&answer.problem, answer.status) {
-        (Some(problem), Ending::GaveUp | Ending::Failed) => Some(unanswered(problem.clone(), &answer.trace_id)),
+        (Some(problem), AnswerStatus::GaveUp | AnswerStatus::Failed) => {
+            Some(unanswered_status(problem.clone(), &answer.trace_id))
+        }
         _ => None,
     }
 }
 
-/// The answer.
-pub async fn ask(service: Arc<Service>, caller: Arc<Caller>, request: AskRequest) -> Result<Answer, Status> {
-    let answer = answered(service, caller, question(request)).await.map_err(refused)?;
-    match why_not(&answer) {
+/// Answers a question.
+pub async fn ask(service: Arc<Service>, caller: Arc<Caller>, request: proto::AskRequest) -> Result<Answer, Status> {
+    let answer = run_ask(service, caller, to_ask_request(request)).await.map_err(problem_status)?;
+    match failure_status(&answer) {
         Some(status) => Err(status),
         None => Ok(answer.into()),
     }
 }
 
-/// Every event as it happens, and the answer last. Where there is none, the error that says why follows.
-pub fn stream(service: Arc<Service>, caller: Arc<Caller>, request: AskRequest) -> Told<AskEvent> {
-    let cancel = Cancel::new();
-    let (teller, told) = pieces(WAITING, Gone(cancel.clone()));
+/// Streams every event as it happens, then the answer, and an error status if there is none.
+pub fn stream(service: Arc<Service>, caller: Arc<Caller>, request: proto::AskRequest) -> ResponseStream<AskEvent> {
+    let cancel = CancellationToken::new();
+    let (sender, responses) = channel(EVENT_QUEUE_SIZE, CancelOnDisconnect(cancel.clone()));
     tokio::spawn(async move {
-        let slow = cancel.clone();
-        let mut steps = Steps::default();
-        let mut tell = |event: &Event| {
-            // The answer is told once, at the end, when it is on record; nothing is made of it here.
-            let Some(told) = steps.told(event) else { return };
-            // Pieces of text come again in the draft; a client that misses anything else has stopped reading.
-            if !teller.offer(told) && !matches!(event, Event::Text { .. }) {
-                slow.cancel();
+        let cancel_slow = cancel.clone();
+        let mut mapper = EventMapper::default();
+        let mut on_event = |event: &Event| {
+            let Some(message) = mapper.map_event(event) else { return };
+            // Text deltas are repeated in the draft, so they may be dropped. A client that misses
+            // any other event has stopped reading.
+            if !sender.try_send(message) && !matches!(event, Event::Text { .. }) {
+                cancel_slow.cancel();
             }
         };
-        let asked = service.ask(&caller.asking(), &question(request), &mut tell, &cancel).await;
-        match asked {
+        let answered = service.ask(&caller.context(), &to_ask_request(request), &mut on_event, &cancel).await;
+        match answered {
             Ok(answer) => {
-                let status = why_not(&answer);
-                teller.end(Some(steps.answer(answer)), status).await;
+                let status = failure_status(&answer);
+                sender.finish(Some(mapper.map_answer(answer)), status).await;
             }
-            Err(problem) => teller.end(None, Some(refused(problem))).await,
+            Err(problem) => sender.finish(None, Some(problem_status(problem))).await,
         }
         drop(caller);
     });
-    told
+    responses
 }

@@ -1,25 +1,28 @@
-//! What clients are told when something is refused: the status, its kind in the metadata, all of it in the details.
+//! Conversion of problems to gRPC statuses.
+//!
+//! The problem code is in the metadata, the full problem in the details.
 
 use axum::http::Response;
 use prost::Message;
 use prost_types::Any;
-use querymend::correct::Placed;
-use querymend::direct::NotRun;
+use querymend::correction::LocatedFinding;
+use querymend::sql_api::QueryError;
 use querymend::{Problem, ProblemCode};
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
 use super::proto;
-use crate::service::word;
+use crate::wire_name::wire_name;
 
-/// Everything that is said about an error goes into trailers, of which some clients take no more than eight kilobytes.
-const LONGEST_MESSAGE: usize = 600;
-const LONGEST_HINT: usize = 400;
-const LONGEST_DETAILS: usize = 2_000;
+/// Maximum size of the status message, in bytes. Errors travel in trailers, which some clients
+/// limit to 8 KB in total.
+const MAX_MESSAGE_BYTES: usize = 600;
+const MAX_HINT_BYTES: usize = 400;
+const MAX_DETAILS_BYTES: usize = 2_000;
 
-/// How gRPC writes what a status has to say besides its code and message (`google.rpc.Status`).
+/// `google.rpc.Status`, which carries the error details of a gRPC status.
 #[derive(Clone, PartialEq, Message)]
-struct Details {
+struct RpcStatus {
     #[prost(int32, tag = "1")]
     code: i32,
     #[prost(string, tag = "2")]
@@ -28,67 +31,68 @@ struct Details {
     details: Vec<Any>,
 }
 
-/// Of a problem.
-pub fn refused(problem: Problem) -> Status {
-    status(problem, Vec::new(), None)
+/// Returns the status of a problem.
+pub fn problem_status(problem: Problem) -> Status {
+    build_status(problem, Vec::new(), None)
 }
 
-/// Of a query that was not run.
-pub fn not_run(not: NotRun) -> Status {
-    status(not.problem, not.findings, None)
+/// Returns the status of a query that was not executed.
+pub fn query_error_status(error: QueryError) -> Status {
+    build_status(error.problem, error.findings, None)
 }
 
-/// Of a question that has no answer.
-pub fn unanswered(problem: Problem, trace_id: &str) -> Status {
-    status(problem, Vec::new(), Some(trace_id))
+/// Returns the status of a question that could not be answered.
+pub fn unanswered_status(problem: Problem, trace_id: &str) -> Status {
+    build_status(problem, Vec::new(), Some(trace_id))
 }
 
-fn status(problem: Problem, findings: Vec<Placed>, trace_id: Option<&str>) -> Status {
-    let code = code(problem.code);
-    let message = cut(problem.message.clone(), LONGEST_MESSAGE);
-    let hint = cut(problem.hint.clone().unwrap_or_default(), LONGEST_HINT);
-    let soon = matches!(problem.code.http_status(), 429 | 503).then_some(5);
-    let retry_after_s = problem.retry_after_s.or(soon);
-    let kind = word(&problem.code);
+fn build_status(problem: Problem, findings: Vec<LocatedFinding>, trace_id: Option<&str>) -> Status {
+    let code = grpc_code(problem.code);
+    let message = truncate_text(problem.message.clone(), MAX_MESSAGE_BYTES);
+    let hint = truncate_text(problem.hint.clone().unwrap_or_default(), MAX_HINT_BYTES);
+    let default_wait = matches!(problem.code.http_status(), 429 | 503).then_some(5);
+    let retry_after_s = problem.retry_after_s.or(default_wait);
+    let kind = wire_name(&problem.code);
 
-    let mut told = proto::Problem {
+    let mut details_message = proto::Problem {
         code: kind.clone(),
         hint: hint.clone(),
         retry_after_s,
         trace_id: trace_id.unwrap_or_default().to_owned(),
         ..proto::Problem::default()
     };
-    for placed in findings {
-        let finding = proto::Finding { fixes: Vec::new(), advice: String::new(), ..placed.into() };
-        told.findings.push(finding);
-        if told.encoded_len() > LONGEST_DETAILS {
-            told.findings.pop();
+    for located in findings {
+        let finding = proto::Finding { fixes: Vec::new(), advice: String::new(), ..located.into() };
+        details_message.findings.push(finding);
+        if details_message.encoded_len() > MAX_DETAILS_BYTES {
+            details_message.findings.pop();
             break;
         }
     }
-    let any = Any { type_url: "type.googleapis.com/querymend.v1.Problem".into(), value: told.encode_to_vec() };
-    let details = Details { code: code as i32, message: message.clone(), details: vec![any] };
+    let any =
+        Any { type_url: "type.googleapis.com/querymend.v1.Problem".into(), value: details_message.encode_to_vec() };
+    let details = RpcStatus { code: code as i32, message: message.clone(), details: vec![any] };
 
     let mut metadata = MetadataMap::new();
-    let mut say = |key: &'static str, value: &str| {
-        // Metadata is plain letters; what has others stands in the details alone.
+    let mut insert = |key: &'static str, value: &str| {
+        // Metadata values are ASCII; other text is in the details only.
         MetadataValue::try_from(value).ok().and_then(|value| metadata.insert(key, value));
     };
-    say("querymend-code", &kind);
+    insert("querymend-code", &kind);
     if !hint.is_empty() {
-        say("querymend-hint", &hint);
+        insert("querymend-hint", &hint);
     }
     if let Some(seconds) = retry_after_s {
-        say("retry-after", &seconds.to_string());
+        insert("retry-after", &seconds.to_string());
     }
     if let Some(id) = trace_id {
-        say("querymend-trace-id", id);
+        insert("querymend-trace-id", id);
     }
     Status::with_details_and_metadata(code, message, details.encode_to_vec().into(), metadata)
 }
 
-/// What the protocol itself refuses before a method is asked, in our words. Such a refusal has no code of ours.
-pub fn refused_by_protocol<B: Default>(response: Response<B>) -> Response<B> {
+/// Converts errors of the protocol layer, which have no problem code, to problem statuses.
+pub fn map_protocol_error<B: Default>(response: Response<B>) -> Response<B> {
     if response.headers().contains_key("querymend-code") {
         return response;
     }
@@ -98,10 +102,10 @@ pub fn refused_by_protocol<B: Default>(response: Response<B>) -> Response<B> {
         Code::Internal => ProblemCode::BadRequest,
         _ => return response,
     };
-    refused(Problem::new(code, status.message())).into_http()
+    problem_status(Problem::new(code, status.message())).into_http()
 }
 
-fn code(code: ProblemCode) -> Code {
+fn grpc_code(code: ProblemCode) -> Code {
     match code.grpc_status() {
         "CANCELLED" => Code::Cancelled,
         "INVALID_ARGUMENT" => Code::InvalidArgument,
@@ -117,9 +121,9 @@ fn code(code: ProblemCode) -> Code {
     }
 }
 
-fn cut(mut text: String, most: usize) -> String {
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most - '…'.len_utf8()));
+fn truncate_text(mut text: String, max_bytes: usize) -> String {
+    if text.len() > max_bytes {
+        text.truncate(text.floor_char_boundary(max_bytes - '…'.len_utf8()));
         text.push('…');
     }
     text
@@ -131,7 +135,7 @@ mod tests {
     use querymend_sql::{Finding, Severity, Span};
 
     #[test]
-    fn l10_no_problem_is_too_long_for_trailers() {
+    fn problems_fit_into_trailers() {
         let finding = Finding {
             code: "unknown-column",
             severity: Severity::Error,
@@ -144,17 +148,17 @@ mod tests {
             fixes: Vec::new(),
             proofs: Vec::new(),
         };
-        let placed = Placed { finding, line: 1, column: 1, end_line: 1, end_column: 2 };
+        let located = LocatedFinding { finding, line: 1, column: 1, end_line: 1, end_column: 2 };
         let problem = Problem::new(ProblemCode::PreflightValidationFailed, "日".repeat(9_000)).hint("h".repeat(9_000));
-        let told = not_run(NotRun { problem, findings: vec![placed; 50] });
+        let status = query_error_status(QueryError { problem, findings: vec![located; 50] });
         let mut headers = axum::http::HeaderMap::new();
-        told.add_header(&mut headers).unwrap();
+        status.add_header(&mut headers).unwrap();
         let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
         assert!(bytes < 8_000, "{bytes}");
-        let details = Details::decode(told.details()).unwrap();
+        let details = RpcStatus::decode(status.details()).unwrap();
         let problem = proto::Problem::decode(details.details[0].value.as_slice()).unwrap();
         assert!(!problem.findings.is_empty() && problem.findings.len() < 50);
-        assert_eq!((details.code, details.message.as_str()), (told.code() as i32, told.message()));
-        assert!(told.message().ends_with("日…"));
+        assert_eq!((details.code, details.message.as_str()), (status.code() as i32, status.message()));
+        assert!(status.message().ends_with("日…"));
     }
 }

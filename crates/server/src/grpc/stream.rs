@@ -1,4 +1,6 @@
-//! What is told piece by piece. A client that goes away stops what is done for it; one that stops reading is not waited for.
+//! Server-side streams.
+//!
+//! A client that disconnects cancels the work; a client that stops reading is not waited for.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -7,63 +9,68 @@ use futures_util::{Stream, stream};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tonic::Status;
 
-use crate::http::Gone;
+use crate::request_task::CancelOnDisconnect;
 
-/// Who takes nothing for so long has stopped reading.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout for sending an item, after which the client is considered stalled.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The pieces, in order; an error ends them.
-pub type Told<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+/// Stream of response items, ended by an error status.
+pub type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-enum Piece<T> {
-    More(T),
-    Last(Option<T>, Option<Status>),
+enum StreamMessage<T> {
+    Item(T),
+    End(Option<T>, Option<Status>),
 }
 
-/// Tells a client something, piece by piece.
-pub struct Teller<T>(Sender<Piece<T>>);
+/// Sending half of a response stream.
+pub struct StreamSender<T>(Sender<StreamMessage<T>>);
 
-impl<T> Teller<T> {
-    /// Tells a piece if there is room for it.
-    pub fn offer(&self, piece: T) -> bool {
-        self.0.try_send(Piece::More(piece)).is_ok()
+impl<T> StreamSender<T> {
+    /// Sends an item if the queue has room, and returns whether it was queued.
+    pub fn try_send(&self, item: T) -> bool {
+        self.0.try_send(StreamMessage::Item(item)).is_ok()
     }
 
-    /// Tells a piece as soon as there is room, and gives up if there is none for long. Gives back whether it is told.
-    pub async fn send(&self, piece: T) -> bool {
-        self.0.send_timeout(Piece::More(piece), PATIENCE).await.is_ok()
+    /// Sends an item, waiting for room up to the timeout, and returns whether it was queued.
+    pub async fn send(&self, item: T) -> bool {
+        self.0.send_timeout(StreamMessage::Item(item), SEND_TIMEOUT).await.is_ok()
     }
 
-    /// Tells the last piece, and the error that it ends with. A stream that does not get this far says that it was cut off.
-    pub async fn end(self, piece: Option<T>, status: Option<Status>) {
-        self.0.send_timeout(Piece::Last(piece, status), PATIENCE).await.ok();
+    /// Sends the last item and the final status.
+    ///
+    /// A stream dropped before this reports that it was cut off.
+    pub async fn finish(self, item: Option<T>, status: Option<Status>) {
+        self.0.send_timeout(StreamMessage::End(item, status), SEND_TIMEOUT).await.ok();
     }
 }
 
-enum State<T> {
-    Hearing(Receiver<Piece<T>>, Gone),
-    Ending(Status),
-    Over,
+enum StreamPhase<T> {
+    Receiving(Receiver<StreamMessage<T>>, CancelOnDisconnect),
+    Failing(Status),
+    Done,
 }
 
-/// Both ends, with room for so many pieces that nobody read yet. When the client lets go of its end, `gone` is dropped.
-pub fn pieces<T: Send + 'static>(room: usize, gone: Gone) -> (Teller<T>, Told<T>) {
-    let (tell, hear) = mpsc::channel(room);
-    let told = stream::unfold(State::Hearing(hear, gone), |state| async move {
-        match state {
-            State::Over => None,
-            State::Ending(status) => Some((Err(status), State::Over)),
-            State::Hearing(mut hear, gone) => match hear.recv().await {
-                Some(Piece::More(piece)) => Some((Ok(piece), State::Hearing(hear, gone))),
-                Some(Piece::Last(Some(piece), None)) => Some((Ok(piece), State::Over)),
-                Some(Piece::Last(Some(piece), Some(status))) => Some((Ok(piece), State::Ending(status))),
-                Some(Piece::Last(None, status)) => status.map(|status| (Err(status), State::Over)),
+/// Creates a stream with a queue of `capacity` items.
+///
+/// If the client drops its end, `guard` is dropped.
+pub fn channel<T: Send + 'static>(capacity: usize, guard: CancelOnDisconnect) -> (StreamSender<T>, ResponseStream<T>) {
+    let (sender, receiver) = mpsc::channel(capacity);
+    let responses = stream::unfold(StreamPhase::Receiving(receiver, guard), |phase| async move {
+        match phase {
+            StreamPhase::Done => None,
+            StreamPhase::Failing(status) => Some((Err(status), StreamPhase::Done)),
+            StreamPhase::Receiving(mut receiver, guard) => match receiver.recv().await {
+                Some(StreamMessage::Item(item)) => Some((Ok(item), StreamPhase::Receiving(receiver, guard))),
+                Some(StreamMessage::End(Some(item), None)) => Some((Ok(item), StreamPhase::Done)),
+                Some(StreamMessage::End(Some(item), Some(status))) => Some((Ok(item), StreamPhase::Failing(status))),
+                Some(StreamMessage::End(None, status)) => status.map(|status| (Err(status), StreamPhase::Done)),
                 None => {
-                    let message = "the stream was cut off: it was not read in time, or something went wrong here";
-                    Some((Err(Status::aborted(message)), State::Over))
+                    let message =
+                        "the stream was aborted: the client did not read in time, or an internal error occurred";
+                    Some((Err(Status::aborted(message)), StreamPhase::Done))
                 }
             },
         }
     });
-    (Teller(tell), Box::pin(told))
+    (StreamSender(sender), Box::pin(responses))
 }

@@ -1,68 +1,70 @@
-//! What tools take. Agents read all of it before every question, so that every word here costs them.
+//! Tool arguments. Agents read these descriptions with every request, so each costs tokens.
 
-use querymend::correct::Correct;
+use querymend::correction::CorrectionRequest;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::service::{QueryText, Question};
+use crate::service::{AskRequest, SqlRequest};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ask {
+pub struct AskToolArgs {
     pub question: String,
     pub database: Option<String>,
     /// Facts that the question relies on
     pub evidence: Option<String>,
-    /// "new" begins a conversation; the id that comes back continues it
+    /// "new" starts a session; the returned id continues it
     pub session_id: Option<String>,
-    /// SQL of the choice that the user made
+    /// SQL of the user's choice
     pub choice: Option<String>,
 }
 
-impl Ask {
-    /// As the service wants it.
-    pub fn question(self, session_id: Option<String>) -> Question {
-        Question {
+impl AskToolArgs {
+    /// Converts the arguments to a service request.
+    pub fn into_request(self, session_id: Option<String>) -> AskRequest {
+        AskRequest {
             question: self.question,
             database: self.database,
             evidence: self.evidence,
             session_id,
             choice: self.choice,
-            ..Question::default()
+            ..AskRequest::default()
         }
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Check {
+pub struct CheckToolArgs {
     pub sql: String,
     pub database: Option<String>,
-    /// What the query is to answer
+    /// Question that the query answers
     pub question: Option<String>,
 }
 
-impl From<Check> for QueryText {
-    fn from(check: Check) -> Self {
+impl From<CheckToolArgs> for SqlRequest {
+    fn from(check: CheckToolArgs) -> Self {
         Self { sql: check.sql, database: check.database, question: check.question, max_rows: None }
     }
 }
 
-/// The contract of a correction. Names that it has besides are taken too, and not told.
+/// Arguments of `fix_sql`.
+///
+/// Other fields of the correction contract are accepted but not listed in the schema.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Repair {
+pub struct RepairToolArgs {
     #[serde(alias = "original_query")]
     pub sql: String,
     pub database: Option<String>,
-    /// What the database said
+    /// Database error
     pub error_message: Option<String>,
-    /// What the query is to answer
+    /// Question that the query answers
     pub question: Option<String>,
     /// CREATE TABLE text to use instead of the database
     pub schema_context: Option<Value>,
-    /// How often it was mended before
+    /// Number of earlier repairs
     #[serde(default)]
     pub retry_count: u32,
     #[schemars(skip)]
@@ -75,8 +77,8 @@ pub struct Repair {
     pub user_id: Option<String>,
 }
 
-impl From<Repair> for Correct {
-    fn from(repair: Repair) -> Self {
+impl From<RepairToolArgs> for CorrectionRequest {
+    fn from(repair: RepairToolArgs) -> Self {
         Self {
             error_message: repair.error_message,
             last_error: repair.last_error,
@@ -86,28 +88,28 @@ impl From<Repair> for Correct {
             evidence: repair.evidence,
             session_id: repair.session_id,
             user_id: repair.user_id,
-            ..Correct::new(repair.sql)
+            ..CorrectionRequest::new(repair.sql)
         }
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Run {
+pub struct RunToolArgs {
     pub sql: String,
     pub database: Option<String>,
     pub max_rows: Option<usize>,
 }
 
-impl From<Run> for QueryText {
-    fn from(run: Run) -> Self {
+impl From<RunToolArgs> for SqlRequest {
+    fn from(run: RunToolArgs) -> Self {
         Self { sql: run.sql, database: run.database, question: None, max_rows: run.max_rows }
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Show {
+pub struct SchemaToolArgs {
     pub database: Option<String>,
     #[serde(default)]
     pub tables: Vec<String>,
@@ -115,29 +117,30 @@ pub struct Show {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ground {
+pub struct FindValuesToolArgs {
     pub word: String,
     pub database: Option<String>,
-    /// table.column, to look there only
+    /// table.column to search
     pub column: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Explain {
+pub struct ExplainEmptyToolArgs {
     pub sql: String,
     pub database: Option<String>,
 }
 
-impl From<Explain> for QueryText {
-    fn from(explain: Explain) -> Self {
+impl From<ExplainEmptyToolArgs> for SqlRequest {
+    fn from(explain: ExplainEmptyToolArgs) -> Self {
         Self { sql: explain.sql, database: explain.database, ..Self::default() }
     }
 }
 
-/// The schema of a type, without what says nothing to an agent: what is not required need not be told to be nullable as well,
-/// and to have no default.
-pub fn schema<T: JsonSchema>() -> Map<String, Value> {
+/// Returns the JSON schema of a type without redundant parts.
+///
+/// Optional fields are listed neither as nullable nor with a default.
+pub fn input_schema<T: JsonSchema>() -> Map<String, Value> {
     let mut schema = SchemaGenerator::default().into_root_schema_for::<T>().to_value();
     for name in ["$schema", "title", "description"] {
         schema.as_object_mut().map(|schema| schema.remove(name));
@@ -145,7 +148,7 @@ pub fn schema<T: JsonSchema>() -> Map<String, Value> {
     let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
     for field in fields.into_iter().flat_map(|fields| fields.values_mut()) {
         let Some(field) = field.as_object_mut() else {
-            // Anything at all is `true`, which some clients cannot read.
+            // A field of any type has the schema `true`, which some clients cannot parse.
             *field = Value::Object(Map::new());
             continue;
         };

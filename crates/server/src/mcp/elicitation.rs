@@ -1,8 +1,8 @@
-//! Elicitation: a clarifying question is put to the person behind the client, in the middle of a call.
+//! Elicitation: sends a clarifying question to the client's user during a tool call.
 
 use std::time::Duration;
 
-use querymend::{Cancel, Clarification};
+use querymend::{CancellationToken, Clarification};
 use rmcp::model::{
     ClientResult, ElicitRequest, ElicitRequestParams, ElicitationAction, ElicitationSchema, ProtocolVersion,
     ServerRequest,
@@ -10,22 +10,30 @@ use rmcp::model::{
 use rmcp::{Peer, RoleServer};
 use serde_json::{Map, Value, json};
 
-/// Longest time that a person has to choose.
+/// Maximum time for the user to choose an option.
 const CHOICE_TIMEOUT: Duration = Duration::from_secs(300);
-/// How often a waiting call checks whether it was cancelled.
+/// Interval at which a waiting call checks for cancellation.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Whether a client can ask its user to fill in a form while a call runs. From protocol 2026-07-28 on servers send no requests.
+/// Returns whether a client supports form elicitation.
+///
+/// From protocol 2026-07-28 on, servers send no requests.
 pub fn is_supported(peer: &Peer<RoleServer>) -> bool {
     let info = peer.peer_info();
     let older = info.as_ref().filter(|info| info.protocol_version < ProtocolVersion::V_2026_07_28);
     let capability = older.and_then(|info| info.capabilities.elicitation.as_ref());
-    // A client that names no mode has forms.
+    // A client that declares no mode supports forms.
     capability.is_some_and(|capability| capability.form.is_some() || capability.url.is_none())
 }
 
-/// Returns the query of the option that the user chose; `None` if there is no answer, and the options are to be told as text.
-pub async fn choose(peer: &Peer<RoleServer>, clarification: &Clarification, cancel: &Cancel) -> Option<String> {
+/// Returns the query of the option that the user chose.
+///
+/// Returns `None` without an answer; the options are then returned as text.
+pub async fn choose(
+    peer: &Peer<RoleServer>,
+    clarification: &Clarification,
+    cancel: &CancellationToken,
+) -> Option<String> {
     let params = ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: message(clarification),
@@ -44,17 +52,17 @@ pub async fn choose(peer: &Peer<RoleServer>, clarification: &Clarification, canc
     };
     match replied {
         Ok(ClientResult::ElicitResult(result)) if result.action == ElicitationAction::Accept => {
-            chosen(result.content.as_ref()?, clarification)
+            chosen_sql(result.content.as_ref()?, clarification)
         }
         Ok(_) => None,
         Err(error) => {
-            tracing::debug!("a clarifying question did not reach its user: {error}");
+            tracing::debug!("elicitation failed: {error}");
             None
         }
     }
 }
 
-/// The question, and what the options lead to: a form shows little more than labels.
+/// Returns the question with a preview of every option, because forms show little more than labels.
 fn message(clarification: &Clarification) -> String {
     let mut text = clarification.question.clone();
     for choice in &clarification.options {
@@ -75,7 +83,7 @@ fn schema(clarification: &Clarification) -> Option<ElicitationSchema> {
     ElicitationSchema::from_json_schema(object).ok()
 }
 
-fn chosen(content: &Value, clarification: &Clarification) -> Option<String> {
+fn chosen_sql(content: &Value, clarification: &Clarification) -> Option<String> {
     let label = content["choice"].as_str()?;
     let choice = clarification.options.iter().find(|choice| choice.label == label)?;
     Some(choice.sql.clone())

@@ -1,4 +1,4 @@
-//! Progress of a question, for clients that asked for it: one notification for each stage.
+//! Progress notifications, one per stage of a question, for clients that request them.
 
 use std::time::Duration;
 
@@ -9,49 +9,49 @@ use rmcp::service::RequestContext;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::service::word;
+use crate::wire_name::wire_name;
 
-/// Stages that wait for a client that reads slowly. What does not fit is left out: the answer does not depend on it.
-const WAITING: usize = 64;
-/// How long an answer waits for its stages to be told first.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum number of stages queued for a slow client. Further ones are dropped, because the answer
+/// does not depend on them.
+const QUEUE_SIZE: usize = 64;
+/// Maximum time that the answer waits for pending notifications.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Tells a client how far its question is; nothing, where it did not ask for it.
-pub struct Progress(Option<(mpsc::Sender<String>, JoinHandle<()>)>);
+/// Sends progress notifications; does nothing if the client did not request them.
+pub struct ProgressReporter(Option<(mpsc::Sender<String>, JoinHandle<()>)>);
 
-impl Progress {
-    /// For the client that sent a request.
-    pub fn of(context: &RequestContext<RoleServer>) -> Self {
+impl ProgressReporter {
+    /// Creates the reporter for a request.
+    pub fn from_request(context: &RequestContext<RoleServer>) -> Self {
         let Some(token) = context.meta.get_progress_token() else { return Self(None) };
         let peer = context.peer.clone();
-        let (tell, mut hear) = mpsc::channel::<String>(WAITING);
+        let (sender, mut receiver) = mpsc::channel::<String>(QUEUE_SIZE);
         let task = tokio::spawn(async move {
             let mut step = 0.0;
-            while let Some(message) = hear.recv().await {
+            while let Some(message) = receiver.recv().await {
                 step += 1.0;
-                let told = ProgressNotificationParam::new(token.clone(), step).with_message(message);
-                if peer.notify_progress(told).await.is_err() {
-                    // The client is gone.
+                let notification = ProgressNotificationParam::new(token.clone(), step).with_message(message);
+                if peer.notify_progress(notification).await.is_err() {
                     break;
                 }
             }
         });
-        Self(Some((tell, task)))
+        Self(Some((sender, task)))
     }
 
-    /// Something happened.
-    pub fn hear(&self, event: &Event) {
-        if let (Some((tell, _)), Event::Stage { stage, attempt }) = (&self.0, event) {
+    /// Queues a notification if the event begins a stage.
+    pub fn on_event(&self, event: &Event) {
+        if let (Some((sender, _)), Event::Stage { stage, attempt }) = (&self.0, event) {
             let attempt = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
-            tell.try_send(format!("{}{attempt}", word(stage).replace('_', " "))).ok();
+            sender.try_send(format!("{}{attempt}", wire_name(stage).replace('_', " "))).ok();
         }
     }
 
-    /// Nothing more will: what was heard is told before the answer is.
-    pub async fn end(self) {
-        if let Some((tell, task)) = self.0 {
-            drop(tell);
-            tokio::time::timeout(PATIENCE, task).await.ok();
+    /// Flushes pending notifications, so that they precede the answer.
+    pub async fn finish(self) {
+        if let Some((sender, task)) = self.0 {
+            drop(sender);
+            tokio::time::timeout(FLUSH_TIMEOUT, task).await.ok();
         }
     }
 }

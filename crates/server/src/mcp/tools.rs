@@ -1,173 +1,176 @@
-//! The tools: few, and each said in few words, because agents read them all before every question.
+//! Tools: few, with short descriptions, because agents read all of them with every request.
 
-use querymend::direct::NotRun;
-use querymend::{Answer, Cancel, Event, Problem, ProblemCode};
+use querymend::sql_api::QueryError;
+use querymend::{Answer, CancellationToken, Event, Problem, ProblemCode};
 use rmcp::{Peer, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{self, Ask, Check, Explain, Ground, Repair, Run, Show};
+use super::arguments::{
+    self, AskToolArgs, CheckToolArgs, ExplainEmptyToolArgs, FindValuesToolArgs, RepairToolArgs, RunToolArgs,
+    SchemaToolArgs,
+};
+use super::caller::McpCaller;
 use super::elicitation;
-use super::telling::{self, MOST_TEXT, Told};
-use super::who::Who;
-use crate::service::{QueryText, Service};
+use super::render::{self, MAX_TEXT_BYTES, ToolOutput};
+use crate::service::{Service, SqlRequest};
 
-/// The longest query, in bytes: one that is mended must fit into an answer whole.
-const LONGEST_SQL: usize = 16 << 10;
+/// Maximum length of a query, in bytes. A repaired query must fit into a result without truncation.
+const MAX_SQL_BYTES: usize = 16 << 10;
 
-/// How the tools go together.
+/// Instructions for agents on combining the tools.
 pub const INSTRUCTIONS: &str = "Read-only access to SQL databases. For a plain question use `ask`. To write SQL yourself: \
-    `schema`, then `check_sql`; `repair_sql` mends what is broken; `run_sql` runs it. If no rows come, `explain_empty` says \
-    why and `ground_value` how a value is spelled. `querymend://rules/{code}` explains a finding.";
+    `schema`, then `check_sql`; `fix_sql` fixes errors; `run_sql` runs it. If it returns no rows, `explain_empty` \
+    tells why and `find_values` finds the spelling of a value. `querymend://rules/{code}` explains a finding.";
 
-/// A tool.
+/// Definition of a tool.
 pub struct Tool {
-    /// Its name.
+    /// Name of the tool.
     pub name: &'static str,
-    /// What it is for.
+    /// Description for the agent.
     pub description: &'static str,
-    /// Asked twice it does no more than asked once.
-    pub idempotent: bool,
-    /// The schema of what it takes.
-    pub takes: fn() -> Map<String, Value>,
+    /// `true` if repeated calls have no additional effect.
+    pub is_idempotent: bool,
+    /// Returns the JSON schema of the arguments.
+    pub input_schema: fn() -> Map<String, Value>,
 }
 
-/// Every tool.
+/// All tools.
 pub static TOOLS: &[Tool] = &[
     Tool {
         name: "ask",
-        description: "Answer a question in plain words from the database",
-        idempotent: false,
-        takes: arguments::schema::<Ask>,
+        description: "Answer a question in plain English from the database",
+        is_idempotent: false,
+        input_schema: arguments::input_schema::<AskToolArgs>,
     },
     Tool {
         name: "check_sql",
-        description: "Find what is wrong with a query, without running it",
-        idempotent: true,
-        takes: arguments::schema::<Check>,
+        description: "Find the errors of a query without running it",
+        is_idempotent: true,
+        input_schema: arguments::input_schema::<CheckToolArgs>,
     },
     Tool {
-        name: "repair_sql",
-        description: "Mend a broken query by rules and the real tables",
-        idempotent: true,
-        takes: arguments::schema::<Repair>,
+        name: "fix_sql",
+        description: "Fix a broken query by rules and the schema",
+        is_idempotent: true,
+        input_schema: arguments::input_schema::<RepairToolArgs>,
     },
     Tool {
         name: "run_sql",
-        description: "Run one query that only reads",
-        idempotent: true,
-        takes: arguments::schema::<Run>,
+        description: "Run one read-only query",
+        is_idempotent: true,
+        input_schema: arguments::input_schema::<RunToolArgs>,
     },
     Tool {
         name: "schema",
         description: "Show all tables, or those named, as CREATE TABLE",
-        idempotent: true,
-        takes: arguments::schema::<Show>,
+        is_idempotent: true,
+        input_schema: arguments::input_schema::<SchemaToolArgs>,
     },
     Tool {
-        name: "ground_value",
-        description: "Find how a value is spelled in the data, and where",
-        idempotent: true,
-        takes: arguments::schema::<Ground>,
+        name: "find_values",
+        description: "Find the spelling and the column of a value",
+        is_idempotent: true,
+        input_schema: arguments::input_schema::<FindValuesToolArgs>,
     },
     Tool {
         name: "explain_empty",
-        description: "Say why a query finds no rows",
-        idempotent: true,
-        takes: arguments::schema::<Explain>,
+        description: "Explain why a query returns no rows",
+        is_idempotent: true,
+        input_schema: arguments::input_schema::<ExplainEmptyToolArgs>,
     },
 ];
 
-/// A call of a tool.
-pub struct Call<'c> {
+/// Context of a tool call.
+pub struct ToolCall<'c> {
     pub service: &'c Service,
-    pub who: &'c Who,
-    pub cancel: &'c Cancel,
-    /// The client, if it can ask its user.
-    pub person: Option<&'c Peer<RoleServer>>,
+    pub caller: &'c McpCaller,
+    pub cancel: &'c CancellationToken,
+    /// Client connection; `None` if the client does not support elicitation.
+    pub elicitation_peer: Option<&'c Peer<RoleServer>>,
 }
 
-/// Hears what happens on the way.
-pub type Tell<'t> = &'t mut (dyn FnMut(&Event) + Send);
+/// Callback for the events of a run.
+pub type EventSink<'t> = &'t mut (dyn FnMut(&Event) + Send);
 
-impl Call<'_> {
-    /// Does what a tool is for. What cannot be done is told as well.
-    pub async fn run(&self, tool: &Tool, arguments: Value, tell: Tell<'_>) -> Told {
-        let told = match tool.name {
-            "ask" => self.ask(arguments, tell).await,
+impl ToolCall<'_> {
+    /// Runs a tool. Failures are results too.
+    pub async fn run(&self, tool: &Tool, arguments: Value, on_event: EventSink<'_>) -> ToolOutput {
+        let output = match tool.name {
+            "ask" => self.ask(arguments, on_event).await,
             "check_sql" => self.check(arguments).await,
-            "repair_sql" => self.repair(arguments).await,
+            "fix_sql" => self.repair(arguments).await,
             "run_sql" => self.run_sql(arguments).await,
             "schema" => self.schema(arguments).await,
-            "ground_value" => self.ground(arguments).await,
+            "find_values" => self.find_values(arguments).await,
             _ => self.explain_empty(arguments).await,
         };
-        told.unwrap_or_else(Told::from)
+        output.unwrap_or_else(ToolOutput::from)
     }
 
-    async fn ask(&self, arguments: Value, tell: Tell<'_>) -> Result<Told, NotRun> {
-        let mut asked: Ask = read(arguments)?;
-        let (service, who) = (self.service, self.who);
-        let session = match asked.session_id.take() {
-            Some(word) if word == "new" => {
-                Some(service.begin(who.user(), asked.database.as_deref()).await?.conversation.id)
+    async fn ask(&self, arguments: Value, on_event: EventSink<'_>) -> Result<ToolOutput, QueryError> {
+        let mut args: AskToolArgs = parse_arguments(arguments)?;
+        let (service, caller) = (self.service, self.caller);
+        let session = match args.session_id.take() {
+            Some(id) if id == "new" => {
+                Some(service.create_session(caller.user(), args.database.as_deref()).await?.conversation.id)
             }
             session => session,
         };
-        let mut question = asked.question(session.clone());
-        question.is_interactive = self.person.is_some();
-        let mut answer = service.ask(&who.asking(), &question, tell, self.cancel).await;
-        if let (Some(peer), Ok(Answer { clarification: Some(clarification), .. })) = (self.person, &answer) {
-            question.choice = elicitation::choose(peer, clarification, self.cancel).await;
-            if question.choice.is_some() {
-                answer = service.ask(&who.asking(), &question, tell, self.cancel).await;
+        let mut request = args.into_request(session.clone());
+        request.is_interactive = self.elicitation_peer.is_some();
+        let mut answer = service.ask(&caller.context(), &request, on_event, self.cancel).await;
+        if let (Some(peer), Ok(Answer { clarification: Some(clarification), .. })) = (self.elicitation_peer, &answer) {
+            request.choice = elicitation::choose(peer, clarification, self.cancel).await;
+            if request.choice.is_some() {
+                answer = service.ask(&caller.context(), &request, on_event, self.cancel).await;
             }
         }
         let answer = answer.map_err(|problem| match (&session, problem.code) {
-            (Some(_), ProblemCode::NotFound) => problem.hint("\"new\" as `session_id` begins a conversation"),
+            (Some(_), ProblemCode::NotFound) => problem.hint("\"new\" as `session_id` creates a session"),
             _ => problem,
         })?;
-        Ok(telling::answer(answer, session.as_deref()))
+        Ok(render::answer_output(answer, session.as_deref()))
     }
 
-    async fn check(&self, arguments: Value) -> Result<Told, NotRun> {
-        let query = query::<Check>(arguments)?;
-        Ok(telling::checked(&self.service.check(&self.who.asking(), &query).await?))
+    async fn check(&self, arguments: Value) -> Result<ToolOutput, QueryError> {
+        let query = parse_sql_request::<CheckToolArgs>(arguments)?;
+        Ok(render::check_output(&self.service.check(&self.caller.context(), &query).await?))
     }
 
-    async fn repair(&self, arguments: Value) -> Result<Told, NotRun> {
-        let mut asked: Repair = read(arguments)?;
-        fits(&asked.sql)?;
-        let database = asked.database.take();
+    async fn repair(&self, arguments: Value) -> Result<ToolOutput, QueryError> {
+        let mut args: RepairToolArgs = parse_arguments(arguments)?;
+        check_sql_length(&args.sql)?;
+        let database = args.database.take();
         let corrected =
-            self.service.correct(&self.who.asking(), database.as_deref(), asked.into(), false, self.cancel).await?;
-        Ok(telling::corrected(&corrected))
+            self.service.correct(&self.caller.context(), database.as_deref(), args.into(), false, self.cancel).await?;
+        Ok(render::correction_output(&corrected))
     }
 
-    async fn run_sql(&self, arguments: Value) -> Result<Told, NotRun> {
-        let query = query::<Run>(arguments)?;
-        let ran = self.service.run(&self.who.asking(), &query, self.cancel).await.map_err(mendable)?;
-        Ok(telling::ran(ran))
+    async fn run_sql(&self, arguments: Value) -> Result<ToolOutput, QueryError> {
+        let query = parse_sql_request::<RunToolArgs>(arguments)?;
+        let ran = self.service.run(&self.caller.context(), &query, self.cancel).await.map_err(with_repair_hint)?;
+        Ok(render::run_output(ran))
     }
 
-    async fn schema(&self, arguments: Value) -> Result<Told, NotRun> {
-        let Show { database, tables: named } = read(arguments)?;
-        let tables = self.service.tables(self.who.user(), database.as_deref(), &named).await?;
+    async fn schema(&self, arguments: Value) -> Result<ToolOutput, QueryError> {
+        let SchemaToolArgs { database, tables: named } = parse_arguments(arguments)?;
+        let tables = self.service.tables(self.caller.user(), database.as_deref(), &named).await?;
         let count = tables.iter().count();
         let mut data = Map::new();
         data.insert("database".into(), tables.database.clone().into());
         data.insert("dialect".into(), tables.dialect.name.into());
         data.insert("table_count".into(), count.into());
-        let (ddl, written) = tables.ddl(MOST_TEXT - 1_000);
+        let (ddl, written) = tables.ddl(MAX_TEXT_BYTES - 1_000);
         data.insert("truncated".into(), (written < count).into());
         let head = format!("-- {} ({})\n", tables.database, tables.dialect.name);
         if written == count {
             data.insert("ddl".into(), ddl.clone().into());
-            return Ok(Told::new(head + &ddl, Value::Object(data)));
+            return Ok(ToolOutput::new(head + &ddl, Value::Object(data)));
         }
-        // Names alone say more about a wide database than the first tables do.
+        // For a wide database, all names are more useful than the DDL of the first tables.
         let mut names: Vec<String> = Vec::new();
-        let mut room = MOST_TEXT - 1_000;
+        let mut room = MAX_TEXT_BYTES - 1_000;
         for table in tables.iter() {
             let name = table.full_name();
             let Some(left) = room.checked_sub(name.len() + 4) else { break };
@@ -176,61 +179,62 @@ impl Call<'_> {
         }
         let shown = names.len();
         let text = format!(
-            "{head}-- truncated: {shown} of {count} names; ask again with `tables` to see columns\n{}\n",
+            "{head}-- truncated: {shown} of {count} names; call again with `tables` for columns\n{}\n",
             names.join(", ")
         );
         data.insert("tables".into(), json!(names));
-        Ok(Told::new(text, Value::Object(data)))
+        Ok(ToolOutput::new(text, Value::Object(data)))
     }
 
-    async fn ground(&self, arguments: Value) -> Result<Told, NotRun> {
-        let Ground { word, database, column } = read(arguments)?;
-        let place = match column.as_deref().map(|column| column.rsplit_once('.')) {
+    async fn find_values(&self, arguments: Value) -> Result<ToolOutput, QueryError> {
+        let FindValuesToolArgs { word, database, column } = parse_arguments(arguments)?;
+        let target_column = match column.as_deref().map(|column| column.rsplit_once('.')) {
             None => None,
-            Some(Some(place)) => Some(place),
+            Some(Some(target)) => Some(target),
             Some(None) => {
-                return Err(Problem::new(ProblemCode::BadRequest, "`column` is written table.column").into());
+                return Err(Problem::new(ProblemCode::BadRequest, "`column` must have the form table.column").into());
             }
         };
-        let found = self.service.ground(&self.who.asking(), database.as_deref(), &word, place).await?;
-        Ok(telling::grounded(&word, &found))
+        let found = self.service.find_values(&self.caller.context(), database.as_deref(), &word, target_column).await?;
+        Ok(render::values_output(&word, &found))
     }
 
-    async fn explain_empty(&self, arguments: Value) -> Result<Told, NotRun> {
-        let query = query::<Explain>(arguments)?;
-        let why = self.service.explain_empty(&self.who.asking(), &query, self.cancel).await.map_err(mendable)?;
-        Ok(telling::emptiness(&why))
+    async fn explain_empty(&self, arguments: Value) -> Result<ToolOutput, QueryError> {
+        let query = parse_sql_request::<ExplainEmptyToolArgs>(arguments)?;
+        let report =
+            self.service.explain_empty(&self.caller.context(), &query, self.cancel).await.map_err(with_repair_hint)?;
+        Ok(render::empty_result_output(&report))
     }
 }
 
-/// The tool of that name.
-pub fn named(name: &str) -> Option<&'static Tool> {
+/// Returns the tool with a name.
+pub fn find_tool(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// Arguments that are not as they should be are told to the model, which can do better then.
-fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, Problem> {
+/// Parses tool arguments. The error is returned to the model, which can correct its call.
+fn parse_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, Problem> {
     serde_json::from_value(arguments)
-        .map_err(|error| Problem::new(ProblemCode::BadRequest, format!("the arguments are not right: {error}")))
+        .map_err(|error| Problem::new(ProblemCode::BadRequest, format!("invalid arguments: {error}")))
 }
 
-fn query<T: DeserializeOwned + Into<QueryText>>(arguments: Value) -> Result<QueryText, Problem> {
-    let query: QueryText = read::<T>(arguments)?.into();
-    fits(&query.sql)?;
+fn parse_sql_request<T: DeserializeOwned + Into<SqlRequest>>(arguments: Value) -> Result<SqlRequest, Problem> {
+    let query: SqlRequest = parse_arguments::<T>(arguments)?.into();
+    check_sql_length(&query.sql)?;
     Ok(query)
 }
 
-fn fits(sql: &str) -> Result<(), Problem> {
-    if sql.len() <= LONGEST_SQL {
+fn check_sql_length(sql: &str) -> Result<(), Problem> {
+    if sql.len() <= MAX_SQL_BYTES {
         return Ok(());
     }
-    Err(Problem::new(ProblemCode::TooLarge, format!("the query has more than {LONGEST_SQL} bytes")))
+    Err(Problem::new(ProblemCode::TooLarge, format!("the query has more than {MAX_SQL_BYTES} bytes")))
 }
 
-/// What mends a query has another name here than elsewhere.
-fn mendable(mut not: NotRun) -> NotRun {
-    if !not.findings.is_empty() && not.problem.code == ProblemCode::PreflightValidationFailed {
-        not.problem.hint = Some("`repair_sql` mends what can be mended; nothing that writes is ever run".to_owned());
+/// Replaces the hint, because the repair operation has another name in MCP than in other protocols.
+fn with_repair_hint(mut error: QueryError) -> QueryError {
+    if !error.findings.is_empty() && error.problem.code == ProblemCode::PreflightValidationFailed {
+        error.problem.hint = Some("`fix_sql` fixes what it can; statements that write are never run".to_owned());
     }
-    not
+    error
 }

@@ -1,105 +1,101 @@
-//! Examples: whose they are, who sees them, who may add and remove them.
+//! Few-shot examples: ownership, visibility, and permission to add and remove them.
 
 use std::sync::Arc;
 
 use querymend::{Memory, Problem, ProblemCode};
-use querymend_memory::{Example, ExampleStore, Filter};
+use querymend_memory::{Example, ExampleFilter, ExampleStore};
 use querymend_sql::Verdict;
 
-use super::lines::line;
-use super::{Asking, LONGEST_QUESTION, NewExample, Service, short};
-use crate::audit::Line;
-use crate::user::User;
+use super::{CreateExampleRequest, MAX_QUESTION_BYTES, Service, check_length};
+use crate::audit::entries::audit_entry;
+use crate::audit::log::AuditEntry;
+use crate::auth::user::User;
+use crate::error::memory_problem;
+use crate::request_context::RequestContext;
 
-/// The longest query of an example, in bytes.
-const LONGEST_SQL: usize = 64 << 10;
+/// Maximum length of an example's query, in bytes.
+const MAX_SQL_BYTES: usize = 64 << 10;
 
-/// Examples that are listed at a time.
-const MOST_EXAMPLES: usize = 200;
+/// Maximum number of examples listed per namespace.
+const MAX_LISTED_EXAMPLES: usize = 200;
 
-fn no_examples() -> Problem {
-    Problem::new(ProblemCode::NotFound, "this server keeps no examples").hint("set `memory.store`")
-}
-
-/// What clients are told where a store cannot be asked.
-pub(crate) fn memory_problem(error: querymend_memory::Error) -> Problem {
-    let hint = error.hint().map(str::to_string);
-    Problem { hint, ..Problem::new(ProblemCode::DatabaseUnavailable, error.to_string()) }
+fn memory_disabled() -> Problem {
+    Problem::new(ProblemCode::NotFound, "memory is disabled on this server").hint("set `memory.store`")
 }
 
 impl Service {
-    pub(super) fn store(&self) -> Result<Arc<dyn ExampleStore>, Problem> {
-        self.state().store.clone().ok_or_else(no_examples)
+    pub(super) fn example_store(&self) -> Result<Arc<dyn ExampleStore>, Problem> {
+        self.live_config().store.clone().ok_or_else(memory_disabled)
     }
 
     pub(super) fn memory(&self, user: &User, database: Option<&str>) -> Result<Memory, Problem> {
-        let desk = self.desk(user, database)?;
-        desk.querymend.memory().cloned().ok_or_else(no_examples)
+        let tenant = self.tenant(user, database)?;
+        tenant.querymend.memory().cloned().ok_or_else(memory_disabled)
     }
 
-    /// Examples of a database that a user may see: their own, and those that all share.
+    /// Returns the examples of a database that a user may see: their own and the shared ones.
     pub async fn examples(&self, user: &User, database: Option<&str>) -> Result<Vec<Example>, Problem> {
         let memory = self.memory(user, database)?;
-        let desk = self.desk(user, database)?;
+        let tenant = self.tenant(user, database)?;
         let mut all = Vec::new();
-        for shelf in memory.shelves() {
-            let own = shelf == memory.shelf();
-            let filter = Filter { database: Some(shelf), ..Filter::default() };
-            for example in memory.store().list(&filter, 0, MOST_EXAMPLES).await.map_err(memory_problem)? {
-                // What all share may speak of tables that this user is not to know.
-                if own || desk.querymend.check(&example.sql, None).await?.verdict == Verdict::Approved {
-                    all.push(desk.shown(example));
+        for namespace in memory.namespaces() {
+            let own = namespace == memory.namespace();
+            let filter = ExampleFilter { database: Some(namespace), ..ExampleFilter::default() };
+            for example in memory.store().list(&filter, 0, MAX_LISTED_EXAMPLES).await.map_err(memory_problem)? {
+                // Shared examples may refer to tables that this user may not know about.
+                if own || tenant.querymend.check(&example.sql, None).await?.verdict == Verdict::Approved {
+                    all.push(tenant.with_public_name(example));
                 }
             }
         }
         Ok(all)
     }
 
-    /// Adds an example that a person vouches for.
-    pub async fn add_example(&self, asking: &Asking<'_>, new: &NewExample) -> Result<Example, Problem> {
-        let user = asking.user;
-        if new.shared && !user.role.administer {
-            return Err(Problem::new(ProblemCode::Forbidden, "only a role that administers adds examples for all"));
+    /// Adds an example verified by a person.
+    pub async fn add_example(&self, ctx: &RequestContext<'_>, new: &CreateExampleRequest) -> Result<Example, Problem> {
+        let user = ctx.user;
+        if new.shared && !user.role.admin {
+            return Err(Problem::new(ProblemCode::Forbidden, "adding shared examples requires an admin role"));
         }
-        short("question", &new.question, LONGEST_QUESTION)?;
-        short("sql", &new.sql, LONGEST_SQL)?;
-        let desk = self.desk(user, new.database.as_deref())?;
-        let checked = desk.querymend.check(&new.sql, None).await?;
+        check_length("question", &new.question, MAX_QUESTION_BYTES)?;
+        check_length("sql", &new.sql, MAX_SQL_BYTES)?;
+        let tenant = self.tenant(user, new.database.as_deref())?;
+        let checked = tenant.querymend.check(&new.sql, None).await?;
         if !checked.clean {
-            let first = checked.findings.first().map_or("the query is refused", |f| f.finding.message.as_str());
+            let first = checked.findings.first().map_or("the query was rejected", |f| f.finding.message.as_str());
             return Err(Problem::new(ProblemCode::PreflightValidationFailed, first));
         }
         let memory = self.memory(user, new.database.as_deref())?;
-        let memory = if new.shared { memory.of_all() } else { memory };
+        let memory = if new.shared { memory.for_all_owners() } else { memory };
         memory.save(&new.question, &new.sql).await.map_err(memory_problem)?;
-        let id = querymend_memory::id(&new.question, &memory.shelf());
+        let id = querymend_memory::example_id(&new.question, &memory.namespace());
         let example = memory.store().get(&id).await.map_err(memory_problem)?;
         let outcome = if new.shared { "added for all" } else { "added" };
         let (question, sql) = (Some(new.question.as_str()), Some(new.sql.as_str()));
-        self.audit.write(&Line { question, sql, ..line(asking, "example", &desk.name, outcome) }).await?;
-        let example = example.ok_or_else(|| Problem::new(ProblemCode::Internal, "the example was not kept"))?;
-        Ok(desk.shown(example))
+        self.audit.write(&AuditEntry { question, sql, ..audit_entry(ctx, "example", &tenant.name, outcome) }).await?;
+        let example = example.ok_or_else(|| Problem::new(ProblemCode::Internal, "the example was not stored"))?;
+        Ok(tenant.with_public_name(example))
     }
 
-    /// An example that this user may change.
-    pub(super) async fn changeable(
+    /// Returns an example that this user may change.
+    pub(super) async fn editable_example(
         &self,
-        asking: &Asking<'_>,
+        ctx: &RequestContext<'_>,
         database: Option<&str>,
         id: &str,
     ) -> Result<Example, Problem> {
-        let memory = self.memory(asking.user, database)?;
+        let memory = self.memory(ctx.user, database)?;
         let none = || Problem::new(ProblemCode::NotFound, "there is no such example");
         let example = memory.store().get(id).await.map_err(memory_problem)?.ok_or_else(none)?;
-        if example.database != memory.shelf() {
-            // One that all share may be seen; one of somebody else may not even be known to be there.
-            let shared = memory.shelves().any(|shelf| shelf == example.database);
-            let administers = asking.user.role.administer && shared;
-            if !administers {
-                let desk = self.desk(asking.user, database)?;
-                let seen = shared && desk.querymend.check(&example.sql, None).await?.verdict == Verdict::Approved;
+        if example.database != memory.namespace() {
+            // Shared examples are visible; the existence of another user's example is not revealed.
+            let shared = memory.namespaces().any(|namespace| namespace == example.database);
+            let is_admin = ctx.user.role.admin && shared;
+            if !is_admin {
+                let tenant = self.tenant(ctx.user, database)?;
+                let seen = shared && tenant.querymend.check(&example.sql, None).await?.verdict == Verdict::Approved;
                 return Err(if seen {
-                    Problem::new(ProblemCode::Forbidden, "the example belongs to all")
+                    Problem::new(ProblemCode::Forbidden, "changing shared examples requires an admin role")
                 } else {
                     none()
                 });
@@ -108,11 +104,19 @@ impl Service {
         Ok(example)
     }
 
-    /// Forgets an example.
-    pub async fn remove_example(&self, asking: &Asking<'_>, database: Option<&str>, id: &str) -> Result<(), Problem> {
-        let example = self.changeable(asking, database, id).await?;
-        self.store()?.remove(&[id]).await.map_err(memory_problem)?;
-        let line = Line { question: Some(&example.question), ..line(asking, "example", &example.database, "removed") };
-        self.audit.write(&line).await
+    /// Removes an example.
+    pub async fn remove_example(
+        &self,
+        ctx: &RequestContext<'_>,
+        database: Option<&str>,
+        id: &str,
+    ) -> Result<(), Problem> {
+        let example = self.editable_example(ctx, database, id).await?;
+        self.example_store()?.remove(&[id]).await.map_err(memory_problem)?;
+        let entry = AuditEntry {
+            question: Some(&example.question),
+            ..audit_entry(ctx, "example", &example.database, "removed")
+        };
+        self.audit.write(&entry).await
     }
 }

@@ -1,107 +1,100 @@
-//! What can be asked, as all faces read it.
+//! Request types shared by all protocols.
 
 use querymend::Clarify;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::user::User;
-
-/// A request, as far as it is the same for all that can be asked.
-#[derive(Debug, Clone, Copy)]
-pub struct Asking<'a> {
-    /// Who asks.
-    pub user: &'a User,
-    /// By which the request is found in logs.
-    pub request_id: &'a str,
-    /// The trace that it belongs to, as its sender calls it (W3C `traceparent`).
-    pub traceparent: Option<&'a str>,
-}
-
 /// A question.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
-    /// In plain words.
+pub struct AskRequest {
+    /// Question in natural language.
     pub question: String,
-    /// The database; it may be left out where there is only one.
+    /// Name of the database. Optional if there is only one.
     #[serde(default)]
     pub database: Option<String>,
-    /// What is known besides the question.
+    /// Additional facts that the question relies on.
     #[serde(default)]
     pub evidence: Option<String>,
-    /// The conversation that it belongs to.
+    /// Id of the session that the question belongs to. If absent, the question has no context.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// A model is asked, even if the same question was answered before.
+    /// `true` to bypass memory and call the model, even if the same question was answered before.
     #[serde(default)]
     pub fresh: bool,
-    /// The model puts the rows into words, which costs one more call. Without it `text` is one sentence that needs no model.
+    /// `true` to have the model summarize the rows in `text`, at the cost of one more call.
+    /// Otherwise `text` is one sentence produced without a model.
     #[serde(default)]
     pub summary: bool,
-    /// What happens where the question has several readings that lead to different rows; as configured, if left out.
+    /// Handling of a question with several interpretations that lead to different rows. If absent,
+    /// the configuration applies.
     #[serde(default)]
     pub clarify: Option<Clarify>,
-    /// The query of the option that a person chose, from `clarification.options[].sql` of an answer to the same question. It is
-    /// reviewed like every other query, and run instead of a draft of the model.
+    /// Query of the option that a person chose.
+    ///
+    /// Taken from `clarification.options[].sql` of an answer to the same question. It is reviewed
+    /// like every other query, and executed instead of a draft of the model.
     #[serde(default)]
     pub choice: Option<String>,
-    /// Somebody waits who can be asked: unless the configuration says otherwise, they are.
+    /// `true` if a person is available for clarifying questions.
+    ///
+    /// They are then asked, unless the configuration disables it.
     #[serde(skip)]
     pub is_interactive: bool,
-    /// Where a last analysis runs, once no query could be found.
+    /// Target of the fallback analysis, used if no query could be found.
     #[serde(default)]
-    pub analysis: Analysing,
+    pub analysis: AnalysisTarget,
 }
 
-/// Where the analysis of plain rows runs.
+/// Execution target of the fallback analysis of plain rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Analysing {
+pub enum AnalysisTarget {
     /// On the server, as one more query.
     #[default]
     Here,
-    /// Where the question came from: the answer has a program and the queries whose rows it needs.
+    /// In the client: the answer contains a program and the queries whose rows it needs.
     Browser,
 }
 
 /// A query.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct QueryText {
-    /// The SQL.
+pub struct SqlRequest {
+    /// SQL text.
     pub sql: String,
-    /// The database; it may be left out where there is only one.
+    /// Name of the database. Optional if there is only one.
     #[serde(default)]
     pub database: Option<String>,
-    /// The question that it answers: what it asks for is held against the query.
+    /// Question that the query should answer, for comparison during the review.
     #[serde(default)]
     pub question: Option<String>,
-    /// The most rows.
+    /// Maximum number of rows, at least 1 and at most the configured limit, which is the default.
     #[serde(default)]
     pub max_rows: Option<usize>,
 }
 
-/// An example that somebody adds.
+/// Example to add.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NewExample {
-    /// The question.
+pub struct CreateExampleRequest {
+    /// Question in natural language.
     pub question: String,
-    /// The query that answers it.
+    /// Query that answers the question.
     pub sql: String,
-    /// The database; it may be left out where there is only one.
+    /// Name of the database. Optional if there is only one.
     #[serde(default)]
     pub database: Option<String>,
-    /// For all users, and not only for the one who adds it. Needs a role that administers.
+    /// `true` to share the example with all users. Requires an admin role.
     #[serde(default)]
     pub shared: bool,
 }
 
-/// A database that may be asked.
+/// A database that can be queried.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Listed {
-    /// Its name.
+pub struct DatabaseInfo {
+    /// Name of the database.
     pub name: String,
-    /// The SQL that it speaks.
+    /// SQL dialect of the database.
     pub dialect: &'static str,
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use futures_util::FutureExt;
-use jsonwebtoken::{Algorithm as Signed, EncodingKey, Header};
-use querymend::config::{Algorithm, Role, ServerSection, SignIn};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use querymend::config::{AuthSection, JwtAlgorithm, RoleSection, ServerSection};
 use querymend::{Problem, ProblemCode};
-use querymend_server::gate::keyfile;
-use querymend_server::service::now;
-use querymend_server::user::{Credentials, Gate, User};
-use querymend_server::{gate, may_bind};
+use querymend_server::auth::key_file;
+use querymend_server::auth::user::{Authenticator, Credentials, User};
+use querymend_server::clock::now;
+use querymend_server::{build_authenticator, check_bind_address};
 use ring::signature::KeyPair;
 use rsa::pkcs1::{EncodeRsaPrivateKey, EncodeRsaPublicKey};
 use rsa::pkcs8::EncodePublicKey;
@@ -24,20 +24,20 @@ use tokio::task::JoinHandle;
 use crate::signing::{SECRET, claims, encoded, jwt, section, signed, with};
 use crate::timing::within;
 
-async fn by_token(gate: &Arc<dyn Gate>, token: &str) -> Result<User, Problem> {
+async fn by_token(gate: &Arc<dyn Authenticator>, token: &str) -> Result<User, Problem> {
     let authorization = format!("Bearer {token}");
-    gate.user(&Credentials { authorization: Some(&authorization), api_key: None }).await
+    gate.authenticate(&Credentials { authorization: Some(&authorization), api_key: None }).await
 }
 
-async fn by_key(gate: &Arc<dyn Gate>, key: &str) -> Result<User, Problem> {
-    gate.user(&Credentials { authorization: None, api_key: Some(key) }).await
+async fn by_key(gate: &Arc<dyn Authenticator>, key: &str) -> Result<User, Problem> {
+    gate.authenticate(&Credentials { authorization: None, api_key: Some(key) }).await
 }
 
 /// Everyone who is turned away is told the same.
 fn is_turned_away(told: Result<User, Problem>, what: &str) {
     let problem = told.expect_err(what);
     assert_eq!(problem.code, ProblemCode::Unauthenticated, "{what}");
-    assert_eq!(problem.message, "sign in with a token or key that is valid", "{what}");
+    assert_eq!(problem.message, "authentication failed: a valid token or API key is required", "{what}");
 }
 
 fn file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> std::path::PathBuf {
@@ -47,7 +47,7 @@ fn file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> std::path::Path
 }
 
 fn with_secret(folder: &Path) -> ServerSection {
-    section(jwt(Algorithm::HS256, Some(file(folder, "secret", format!("{SECRET}\n")))))
+    section(jwt(JwtAlgorithm::HS256, Some(file(folder, "secret", format!("{SECRET}\n")))))
 }
 
 /// Claims that depend on the time.
@@ -55,7 +55,7 @@ type ClaimsAt = fn(u64) -> Value;
 
 /// What becomes of a token with claims of this moment. They mean something else after half a minute, so that a machine that stops
 /// for that long tries again.
-async fn by_claims_of_now(gate: &Arc<dyn Gate>, others: ClaimsAt) -> Result<User, Problem> {
+async fn by_claims_of_now(gate: &Arc<dyn Authenticator>, others: ClaimsAt) -> Result<User, Problem> {
     loop {
         let begun = now();
         let told = by_token(gate, &signed(&with("ann", others(begun)))).await;
@@ -66,12 +66,12 @@ async fn by_claims_of_now(gate: &Arc<dyn Gate>, others: ClaimsAt) -> Result<User
 }
 
 #[tokio::test]
-async fn a01_only_tokens_that_are_right_in_everything_are_believed() {
+async fn accepts_only_tokens_with_valid_claims() {
     let folder = tempfile::tempdir().unwrap();
-    let gate = gate(&with_secret(folder.path())).unwrap();
+    let gate = build_authenticator(&with_secret(folder.path())).unwrap();
     let good = signed(&claims("ann"));
     let user = by_token(&gate, &good).await.unwrap();
-    assert_eq!((user.id.as_deref(), user.role_name, user.role.administer), (Some("ann"), None, false));
+    assert_eq!((user.id.as_deref(), user.role_name, user.role.admin), (Some("ann"), None, false));
     // Clocks differ: within a minute a token is not yet, or still, valid.
     let near: [ClaimsAt; 3] =
         [|now| json!({"exp": now - 30}), |now| json!({"nbf": now + 30}), |_| json!({"aud": ["other", "querymend"]})];
@@ -111,9 +111,9 @@ async fn a01_only_tokens_that_are_right_in_everything_are_believed() {
 }
 
 #[tokio::test]
-async fn a01_tokens_that_say_how_they_are_to_be_checked_are_not_believed() {
+async fn rejects_tokens_that_choose_their_algorithm_or_key() {
     let folder = tempfile::tempdir().unwrap();
-    let gate = gate(&with_secret(folder.path())).unwrap();
+    let gate = build_authenticator(&with_secret(folder.path())).unwrap();
     let body = encoded(&claims("ann"));
     let good = signed(&claims("ann"));
     let (head_and_body, signature) = good.rsplit_once('.').unwrap();
@@ -136,15 +136,15 @@ async fn a01_tokens_that_say_how_they_are_to_be_checked_are_not_believed() {
     wrong.push((format!("{head_and_body}.{others}"), "the signature of another token"));
     for secret in ["", "secret", "0123456789abcdef0123456789abcdef-of-a-tesT", &format!("{SECRET}\n")] {
         let key = EncodingKey::from_secret(secret.as_bytes());
-        let token = jsonwebtoken::encode(&Header::new(Signed::HS256), &claims("ann"), &key).unwrap();
+        let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims("ann"), &key).unwrap();
         wrong.push((token, "another secret"));
     }
     let key = EncodingKey::from_secret(SECRET.as_bytes());
-    for algorithm in [Signed::HS384, Signed::HS512] {
+    for algorithm in [Algorithm::HS384, Algorithm::HS512] {
         let token = jsonwebtoken::encode(&Header::new(algorithm), &claims("ann"), &key).unwrap();
         wrong.push((token, "another algorithm with the same secret"));
     }
-    let demanding = Header { crit: Some(vec!["exp".into()]), ..Header::new(Signed::HS256) };
+    let demanding = Header { crit: Some(vec!["exp".into()]), ..Header::new(Algorithm::HS256) };
     wrong.push((jsonwebtoken::encode(&demanding, &claims("ann"), &key).unwrap(), "an extension is demanded"));
     for (token, what) in wrong {
         is_turned_away(by_token(&gate, &token).await, what);
@@ -160,9 +160,9 @@ async fn a01_tokens_that_say_how_they_are_to_be_checked_are_not_believed() {
 }
 
 #[tokio::test]
-async fn a01_garbage_is_refused_quickly() {
+async fn rejects_malformed_tokens_quickly() {
     let folder = tempfile::tempdir().unwrap();
-    let gate = gate(&with_secret(folder.path())).unwrap();
+    let gate = build_authenticator(&with_secret(folder.path())).unwrap();
     let head = encoded(&json!({"alg": "HS256"}));
     let deep = URL_SAFE_NO_PAD.encode(format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000)));
     let twice = URL_SAFE_NO_PAD.encode(claims("ann").to_string().replacen('{', "{\"sub\":\"bob\",", 1));
@@ -201,41 +201,43 @@ async fn a01_garbage_is_refused_quickly() {
             (None, Some("")),
             (None, Some("hello")),
         ] {
-            let told = gate.user(&Credentials { authorization, api_key }).await;
+            let told = gate.authenticate(&Credentials { authorization, api_key }).await;
             is_turned_away(told, &format!("{authorization:?} {api_key:?}"));
         }
     })
     .await;
     let (token, scheme) = (signed(&claims("ann")), |scheme: &str| format!("{scheme} {}", signed(&claims("ann"))));
     let lower = scheme("bearer");
-    assert!(gate.user(&Credentials { authorization: Some(&lower), api_key: None }).await.is_ok());
+    assert!(gate.authenticate(&Credentials { authorization: Some(&lower), api_key: None }).await.is_ok());
     let both = Credentials { authorization: Some(&lower), api_key: Some(&token) };
-    is_turned_away(gate.user(&both).await, "a token and a key");
+    is_turned_away(gate.authenticate(&both).await, "a token and a key");
 }
 
 #[tokio::test]
-async fn a01_a_public_key_is_no_secret() {
+async fn rejects_a_public_key_used_as_hmac_secret() {
     let folder = tempfile::tempdir().unwrap();
     let [ours, theirs] = [(), ()].map(|()| rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 2048).unwrap());
     let pem = ours.to_public_key().to_public_key_pem(rsa::pkcs8::LineEnding::LF).unwrap();
-    let gate_of = |content: &str| gate(&section(jwt(Algorithm::RS256, Some(file(folder.path(), "key.pem", content)))));
+    let gate_of = |content: &str| {
+        build_authenticator(&section(jwt(JwtAlgorithm::RS256, Some(file(folder.path(), "key.pem", content)))))
+    };
     let pkcs1 = ours.to_public_key().to_pkcs1_pem(rsa::pkcs8::LineEnding::LF).unwrap();
-    let sign = |key: &rsa::RsaPrivateKey, algorithm: Signed, kid: Option<&str>| {
+    let sign = |key: &rsa::RsaPrivateKey, algorithm: Algorithm, kid: Option<&str>| {
         let key = EncodingKey::from_rsa_der(key.to_pkcs1_der().unwrap().as_bytes());
         let header = Header { kid: kid.map(str::to_owned), ..Header::new(algorithm) };
         jsonwebtoken::encode(&header, &claims("ann"), &key).unwrap()
     };
     for form in [&pem, &pkcs1] {
         let gate = gate_of(form).unwrap();
-        assert!(by_token(&gate, &sign(&ours, Signed::RS256, None)).await.is_ok());
-        for (key, algorithm) in [(&theirs, Signed::RS256), (&ours, Signed::PS256), (&ours, Signed::RS512)] {
+        assert!(by_token(&gate, &sign(&ours, Algorithm::RS256, None)).await.is_ok());
+        for (key, algorithm) in [(&theirs, Algorithm::RS256), (&ours, Algorithm::PS256), (&ours, Algorithm::RS512)] {
             is_turned_away(by_token(&gate, &sign(key, algorithm, None)).await, &format!("{algorithm:?}"));
         }
         // The old trick: the public key, which everyone has, as the secret of another algorithm.
         let der = ours.to_public_key().to_pkcs1_der().unwrap();
         for secret in [pem.as_bytes(), pem.trim().as_bytes(), pkcs1.as_bytes(), der.as_bytes()] {
             let key = EncodingKey::from_secret(secret);
-            let token = jsonwebtoken::encode(&Header::new(Signed::HS256), &claims("ann"), &key).unwrap();
+            let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims("ann"), &key).unwrap();
             is_turned_away(by_token(&gate, &token).await, "the public key as a secret");
         }
         is_turned_away(by_token(&gate, &signed(&claims("ann"))).await, "a secret of somebody's own");
@@ -255,16 +257,16 @@ async fn a01_a_public_key_is_no_secret() {
         jwk(&theirs, "other", json!({"alg": "PS256"})),
         jwk(&ours, "ours", json!({"use": "sig", "alg": "RS256"})),
     ]});
-    let mut of_set = jwt(Algorithm::RS256, None);
+    let mut of_set = jwt(JwtAlgorithm::RS256, None);
     of_set.jwks_file = Some(file(folder.path(), "set.json", set.to_string()));
-    let gate = gate(&section(of_set)).unwrap();
-    assert!(by_token(&gate, &sign(&ours, Signed::RS256, Some("ours"))).await.is_ok());
-    assert!(by_token(&gate, &sign(&ours, Signed::RS256, None)).await.is_ok(), "there is only one");
+    let gate = build_authenticator(&section(of_set)).unwrap();
+    assert!(by_token(&gate, &sign(&ours, Algorithm::RS256, Some("ours"))).await.is_ok());
+    assert!(by_token(&gate, &sign(&ours, Algorithm::RS256, None)).await.is_ok(), "there is only one");
     for (key, kid) in [(&theirs, "theirs"), (&theirs, "other"), (&theirs, "ours"), (&ours, "nobody"), (&ours, "secret")]
     {
-        is_turned_away(by_token(&gate, &sign(key, Signed::RS256, Some(kid))).await, kid);
+        is_turned_away(by_token(&gate, &sign(key, Algorithm::RS256, Some(kid))).await, kid);
     }
-    let header = Header { kid: Some("secret".into()), ..Header::new(Signed::HS256) };
+    let header = Header { kid: Some("secret".into()), ..Header::new(Algorithm::HS256) };
     let key = EncodingKey::from_secret(SECRET.as_bytes());
     is_turned_away(
         by_token(&gate, &jsonwebtoken::encode(&header, &claims("ann"), &key).unwrap()).await,
@@ -275,14 +277,14 @@ async fn a01_a_public_key_is_no_secret() {
     let short = short.to_public_key().to_public_key_pem(rsa::pkcs8::LineEnding::LF).unwrap();
     let private = ours.to_pkcs1_pem(rsa::pkcs8::LineEnding::LF).unwrap();
     for (content, said) in
-        [(short.as_str(), "2048"), (private.as_str(), "private"), ("hello", "no RSA key"), ("", "no RSA key")]
+        [(short.as_str(), "2048"), (private.as_str(), "private"), ("hello", "not an RSA key"), ("", "not an RSA key")]
     {
         assert!(gate_of(content).err().expect(said).message.contains(said), "{said}");
     }
 }
 
 #[tokio::test]
-async fn a01_tokens_signed_with_ed25519() {
+async fn verifies_ed25519_tokens() {
     let folder = tempfile::tempdir().unwrap();
     let random = ring::rand::SystemRandom::new();
     let pair = || {
@@ -294,31 +296,31 @@ async fn a01_tokens_signed_with_ed25519() {
     let ((ours, public), (theirs, _)) = (pair(), pair());
     let der = [&[0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00], public.as_slice()].concat();
     let pem = format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", STANDARD.encode(&der));
-    let token = |key: &EncodingKey| jsonwebtoken::encode(&Header::new(Signed::EdDSA), &claims("ann"), key).unwrap();
-    let of_file = section(jwt(Algorithm::EdDSA, Some(file(folder.path(), "key.pem", &pem))));
+    let token = |key: &EncodingKey| jsonwebtoken::encode(&Header::new(Algorithm::EdDSA), &claims("ann"), key).unwrap();
+    let of_file = section(jwt(JwtAlgorithm::EdDSA, Some(file(folder.path(), "key.pem", &pem))));
     let set = json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "1", "x": URL_SAFE_NO_PAD.encode(&public)}]});
-    let mut of_set = jwt(Algorithm::EdDSA, None);
+    let mut of_set = jwt(JwtAlgorithm::EdDSA, None);
     of_set.jwks_file = Some(file(folder.path(), "set.json", set.to_string()));
-    for gate in [gate(&of_file).unwrap(), gate(&section(of_set)).unwrap()] {
+    for gate in [build_authenticator(&of_file).unwrap(), build_authenticator(&section(of_set)).unwrap()] {
         assert!(by_token(&gate, &token(&ours)).await.is_ok());
         is_turned_away(by_token(&gate, &token(&theirs)).await, "another key");
         for secret in [pem.as_bytes(), &public, &der] {
             let key = EncodingKey::from_secret(secret);
-            let forged = jsonwebtoken::encode(&Header::new(Signed::HS256), &claims("ann"), &key).unwrap();
+            let forged = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims("ann"), &key).unwrap();
             is_turned_away(by_token(&gate, &forged).await, "the public key as a secret");
         }
     }
 }
 
 #[tokio::test]
-async fn a01_roles_come_from_tokens_and_are_never_guessed() {
+async fn takes_roles_from_tokens_only() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = with_secret(folder.path());
-    config.roles.insert("analyst".into(), Role::default());
-    config.roles.insert("admin".into(), Role { administer: true, ..Role::default() });
-    let strict = gate(&config).unwrap();
+    config.roles.insert("analyst".into(), RoleSection::default());
+    config.roles.insert("admin".into(), RoleSection { admin: true, ..RoleSection::default() });
+    let strict = build_authenticator(&config).unwrap();
     config.default_role = Some("analyst".into());
-    let lenient = gate(&config).unwrap();
+    let lenient = build_authenticator(&config).unwrap();
     let token = |role: Value| signed(&with("ann", json!({"role": role})));
     for (role, expected) in [
         (json!("admin"), Some("admin")),
@@ -350,55 +352,55 @@ async fn a01_roles_come_from_tokens_and_are_never_guessed() {
 }
 
 #[test]
-fn a01_what_is_unsafe_does_not_start() {
+fn refuses_to_start_with_an_unsafe_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let number = std::cell::Cell::new(0);
     let written = |content: &[u8]| {
         number.set(number.get() + 1);
         file(folder.path(), &format!("file-{}", number.get()), content)
     };
-    let secret = |content: &[u8]| section(jwt(Algorithm::HS256, Some(written(content))));
+    let secret = |content: &[u8]| section(jwt(JwtAlgorithm::HS256, Some(written(content))));
     let url = |url: &str| {
-        let mut jwt = jwt(Algorithm::RS256, None);
+        let mut jwt = jwt(JwtAlgorithm::RS256, None);
         jwt.jwks_url = Some(url.into());
         section(jwt)
     };
-    let missing = section(jwt(Algorithm::HS256, Some(folder.path().join("missing"))));
-    let mut skewed = jwt(Algorithm::HS256, Some(file(folder.path(), "fine", SECRET)));
+    let missing = section(jwt(JwtAlgorithm::HS256, Some(folder.path().join("missing"))));
+    let mut skewed = jwt(JwtAlgorithm::HS256, Some(file(folder.path(), "fine", SECRET)));
     skewed.clock_skew = Duration::from_secs(86_400);
     let keys = |content: &str| {
-        let sign_in = SignIn { jwt: None, keys_file: Some(written(content.as_bytes())) };
-        ServerSection { sign_in: Some(sign_in), ..ServerSection::default() }
+        let auth = AuthSection { jwt: None, keys_file: Some(written(content.as_bytes())) };
+        ServerSection { auth: Some(auth), ..ServerSection::default() }
     };
     for (config, said) in [
         (secret(b"short"), "at least 32 bytes"),
         (secret(b"0123456789012345678901234567890\n"), "at least 32 bytes"),
-        (secret(b"-----BEGIN PUBLIC KEY-----\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"), "no secret"),
-        (missing, "cannot be used"),
-        (section(skewed), "clocks"),
+        (secret(b"-----BEGIN PUBLIC KEY-----\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"), "not an HMAC secret"),
+        (missing, "cannot use the key"),
+        (section(skewed), "clock skew"),
         (url("http://id.example/keys"), "https"),
-        (url("https://user:hunter2@id.example/keys"), "no password"),
-        (url("keys.json"), "no address"),
+        (url("https://user:hunter2@id.example/keys"), "credentials"),
+        (url("keys.json"), "not a valid URL"),
         (keys("{\"id\":1}\n"), "line 1"),
         (keys("hunter2"), "line 1"),
     ] {
-        let error = gate(&config).err().expect(said);
+        let error = build_authenticator(&config).err().expect(said);
         assert!(error.message.contains(said), "{said}: {error}");
         assert!(!format!("{error:?}").contains("hunter2") && !error.hint.is_empty(), "{error:?}");
     }
-    assert!(gate(&ServerSection::default()).is_ok_and(|gate| !gate.asks()));
-    assert!(may_bind("0.0.0.0:80".parse().unwrap(), &ServerSection::default()).is_err());
+    assert!(build_authenticator(&ServerSection::default()).is_ok_and(|gate| !gate.requires_credentials()));
+    assert!(check_bind_address("0.0.0.0:80".parse().unwrap(), &ServerSection::default()).is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a01_keys_are_believed_until_they_are_revoked() {
+async fn accepts_api_keys_until_revoked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.jsonl");
-    let key = keyfile::make(&path, "reports", None, false).unwrap();
-    let sign_in = SignIn { jwt: None, keys_file: Some(path.clone()) };
-    let gate = gate(&ServerSection { sign_in: Some(sign_in), ..ServerSection::default() }).unwrap();
+    let key = key_file::create(&path, "reports", None, false).unwrap();
+    let auth = AuthSection { jwt: None, keys_file: Some(path.clone()) };
+    let gate = build_authenticator(&ServerSection { auth: Some(auth), ..ServerSection::default() }).unwrap();
     let user = by_key(&gate, &key).await.unwrap();
-    assert_eq!((user.id.as_deref(), user.role.administer), (Some("key:reports"), false));
+    assert_eq!((user.id.as_deref(), user.role.admin), (Some("key:reports"), false));
     assert!(by_token(&gate, &key).await.is_ok(), "as a bearer too");
     // Once it is known nothing is waited for: it is not checked again, which takes a thread of its own.
     for _ in 0..1_000 {
@@ -411,8 +413,8 @@ async fn a01_keys_are_believed_until_they_are_revoked() {
     }
     is_turned_away(by_token(&gate, &signed(&claims("ann"))).await, "a token where none is believed");
     // A second key that is made while the server runs, and the first revoked.
-    let second = keyfile::make(&path, "reports", None, true).unwrap();
-    keyfile::revoke(&path, key.split('_').nth(1).unwrap()).unwrap();
+    let second = key_file::create(&path, "reports", None, true).unwrap();
+    key_file::revoke(&path, key.split('_').nth(1).unwrap()).unwrap();
     within("a revoked key is refused", is_refused(&gate, &key)).await;
     assert!(by_key(&gate, &second).await.is_ok());
     std::fs::remove_file(&path).unwrap();
@@ -420,19 +422,19 @@ async fn a01_keys_are_believed_until_they_are_revoked() {
 }
 
 /// Waits until a key is not believed.
-async fn is_refused(gate: &Arc<dyn Gate>, key: &str) {
+async fn is_refused(gate: &Arc<dyn Authenticator>, key: &str) {
     while by_key(gate, key).await.is_ok() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn l12_whoever_guesses_at_a_key_holds_up_nobody_else() {
+async fn key_guessing_does_not_delay_other_users() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.jsonl");
-    let [ann, bob, cas] = ["ann", "bob", "cas"].map(|name| keyfile::make(&path, name, None, false).unwrap());
-    let sign_in = SignIn { jwt: None, keys_file: Some(path) };
-    let gate = gate(&ServerSection { sign_in: Some(sign_in), ..ServerSection::default() }).unwrap();
+    let [ann, bob, cas] = ["ann", "bob", "cas"].map(|name| key_file::create(&path, name, None, false).unwrap());
+    let auth = AuthSection { jwt: None, keys_file: Some(path) };
+    let gate = build_authenticator(&ServerSection { auth: Some(auth), ..ServerSection::default() }).unwrap();
     by_key(&gate, &bob).await.unwrap();
     let guesses: Vec<_> = (0..200)
         .map(|n| {
@@ -470,7 +472,7 @@ async fn l12_whoever_guesses_at_a_key_holds_up_nobody_else() {
 }
 
 /// Waits until a key is believed. Who has waited for too long is told to come again.
-async fn is_let_in(gate: &Arc<dyn Gate>, key: &str) {
+async fn is_let_in(gate: &Arc<dyn Authenticator>, key: &str) {
     while let Err(problem) = by_key(gate, key).await {
         assert_eq!(problem.code, ProblemCode::TooManyRequests);
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -21,9 +21,14 @@ mod telemetry;
 mod tenancy;
 mod timing;
 
-// Sources of the product that `race` compiles again find these, and `http::{Kind, kinds}`, where the product has them.
-mod user {
-    pub use querymend_server::User;
+// Sources of the product that `race` compiles again find these where the product has them.
+mod auth {
+    pub mod user {
+        pub use querymend_server::User;
+    }
+}
+mod encode {
+    pub use querymend_server::encode::column_types;
 }
 mod sync {
     pub use shuttle::sync::atomic::AtomicUsize;

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm as Signed, EncodingKey, Header};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use querymend::Config;
-use querymend::config::{Algorithm, Jwt, ServerSection, SignIn};
-use querymend::guard::Breakers;
+use querymend::config::{AuthSection, Jwt, JwtAlgorithm, ServerSection};
+use querymend::resilience::Breakers;
 use querymend_memory::FileStore;
-use querymend_model::{Line, Script, Static};
-use querymend_server::audit::Audit;
-use querymend_server::service::{Database, Service, Setup, now};
-use querymend_server::shelf::Here;
-use querymend_server::{Bounds, Stopping, gate, http, serve_within};
+use querymend_model::{ScriptedModel, ScriptedReply, StaticEmbedder};
+use querymend_server::audit::log::AuditLog;
+use querymend_server::clock::now;
+use querymend_server::service::{Database, Service, Setup};
+use querymend_server::store::InMemoryStore;
+use querymend_server::{ConnectionLimits, Shutdown, build_authenticator, http, serve_with_limits};
 use querymend_testing::hang_timeout;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ use crate::timing::{self, NEVER};
 pub const SECRET: &str = "0123456789abcdef0123456789abcdef-of-a-test";
 
 /// How tokens are believed, with the key in a file.
-pub fn jwt(algorithm: Algorithm, key_file: Option<PathBuf>) -> Jwt {
+pub fn jwt(algorithm: JwtAlgorithm, key_file: Option<PathBuf>) -> Jwt {
     Jwt {
         algorithm,
         key_file,
@@ -41,7 +42,7 @@ pub fn jwt(algorithm: Algorithm, key_file: Option<PathBuf>) -> Jwt {
 }
 
 pub fn section(jwt: Jwt) -> ServerSection {
-    ServerSection { sign_in: Some(SignIn { jwt: Some(jwt), keys_file: None }), ..ServerSection::default() }
+    ServerSection { auth: Some(AuthSection { jwt: Some(jwt), keys_file: None }), ..ServerSection::default() }
 }
 
 /// The claims of a token that is believed.
@@ -62,7 +63,7 @@ pub fn with(user: &str, others: Value) -> Value {
 }
 
 pub fn signed(claims: &Value) -> String {
-    jsonwebtoken::encode(&Header::new(Signed::HS256), claims, &EncodingKey::from_secret(SECRET.as_bytes())).unwrap()
+    jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(SECRET.as_bytes())).unwrap()
 }
 
 pub fn encoded(value: &Value) -> String {
@@ -75,7 +76,7 @@ pub struct Server {
     pub client: Client,
     pub folder: TempDir,
     pub service: Arc<Service>,
-    stopping: Stopping,
+    stopping: Shutdown,
 }
 
 impl Drop for Server {
@@ -85,12 +86,12 @@ impl Drop for Server {
 }
 
 /// Databases `shop` and `vault`, which hold the same; a model that says these lines; users who sign in with [`signed`] tokens.
-pub async fn start(change: impl FnOnce(&mut Config, &Path), lines: Vec<Line>) -> Server {
+pub async fn start(change: impl FnOnce(&mut Config, &Path), lines: Vec<ScriptedReply>) -> Server {
     let folder = tempfile::tempdir().unwrap();
     let mut config = timing::config();
     std::fs::write(folder.path().join("secret"), format!("{SECRET}\n")).unwrap();
     let limits = config.server.limits.clone();
-    let jwt = jwt(Algorithm::HS256, Some(folder.path().join("secret")));
+    let jwt = jwt(JwtAlgorithm::HS256, Some(folder.path().join("secret")));
     config.server = ServerSection { limits, ..section(jwt) };
     let mut databases = Vec::new();
     for name in ["shop", "vault"] {
@@ -102,22 +103,29 @@ pub async fn start(change: impl FnOnce(&mut Config, &Path), lines: Vec<Line>) ->
         databases.push(Database { name: name.into(), engine, identity: name.into() });
     }
     change(&mut config, folder.path());
-    let embedder = Arc::new(Static::builtin().unwrap());
+    let embedder = Arc::new(StaticEmbedder::builtin().unwrap());
     let store = FileStore::open(folder.path().join("memory.db"), embedder).await.unwrap();
     let limits = config.server.limits.clone();
     let breakers = Arc::new(Breakers::new(config.circuit_breaker));
-    let shelf = Arc::new(Here::new(limits.sessions, limits.session_age, Some((folder.path().join("runs"), 100))));
-    let audit = Audit::open(&folder.path().join("audit.jsonl")).unwrap();
-    let gate = gate(&config.server).unwrap();
-    let setup = Setup { config, model: Arc::new(Script::new(lines)), databases, store: Some(Arc::new(store)), gate };
+    let shelf =
+        Arc::new(InMemoryStore::new(limits.sessions, limits.session_age, Some((folder.path().join("runs"), 100))));
+    let audit = AuditLog::open(&folder.path().join("audit.jsonl")).unwrap();
+    let gate = build_authenticator(&config.server).unwrap();
+    let setup = Setup {
+        config,
+        model: Arc::new(ScriptedModel::new(lines)),
+        databases,
+        store: Some(Arc::new(store)),
+        authenticator: gate,
+    };
     let service = Arc::new(Service::new(setup, breakers, shelf, audit));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let stopping = Stopping::default();
+    let stopping = Shutdown::default();
     let (router, stop) = (http::router(Arc::clone(&service)), stopping.clone());
-    let bounds = Bounds::from(&limits);
-    tokio::spawn(async move { serve_within(listener, router, &stop, NEVER, &bounds).await });
-    let client = querymend_net::http::client("127.0.0.1", None, hang_timeout()).unwrap();
+    let bounds = ConnectionLimits::from(&limits);
+    tokio::spawn(async move { serve_with_limits(listener, router, &stop, NEVER, &bounds).await });
+    let client = querymend_net::http::client_builder("127.0.0.1", None, hang_timeout()).unwrap();
     let client = client.timeout(hang_timeout()).pool_max_idle_per_host(0).build().unwrap();
     Server { url, client, folder, service, stopping }
 }

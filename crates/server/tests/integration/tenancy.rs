@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use querymend::config::Role;
-use querymend_model::Line;
-use querymend_server::gate::keyfile;
+use querymend::config::RoleSection;
+use querymend_model::ScriptedReply;
+use querymend_server::auth::key_file;
 use querymend_sql::Policy;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -15,16 +15,19 @@ use crate::timing::{most_admitted, until, within};
 const COUNT: &str = "SELECT count(*) AS n FROM products";
 
 /// Analysts ask the shop without its customers, and get five rows; clerks ask everything; admins administer.
-async fn server(lines: Vec<Line>) -> Server {
+async fn server(lines: Vec<ScriptedReply>) -> Server {
     start(
         |config, _| {
             let policy = Policy { deny_tables: vec!["customers".into()], ..Policy::default() };
             let databases = Some(vec!["shop".to_string()]);
-            let analyst = Role { databases, policy, max_rows: Some(5), administer: false };
+            let analyst = RoleSection { databases, policy, max_rows: Some(5), admin: false };
             config.server.roles.insert("analyst".into(), analyst);
-            config.server.roles.insert("clerk".into(), Role::default());
-            config.server.roles.insert("admin".into(), Role { administer: true, ..Role::default() });
-            config.server.roles.insert("nobody".into(), Role { databases: Some(vec![]), ..Role::default() });
+            config.server.roles.insert("clerk".into(), RoleSection::default());
+            config.server.roles.insert("admin".into(), RoleSection { admin: true, ..RoleSection::default() });
+            config
+                .server
+                .roles
+                .insert("nobody".into(), RoleSection { databases: Some(vec![]), ..RoleSection::default() });
         },
         lines,
     )
@@ -32,7 +35,7 @@ async fn server(lines: Vec<Line>) -> Server {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a01_every_route_asks_who_it_is_and_says_the_same_to_all_strangers() {
+async fn every_route_authenticates_with_uniform_rejections() {
     let server = server(vec![]).await;
     let late = signed(&with("ann", json!({"exp": 1})));
     let mut bodies = std::collections::HashSet::new();
@@ -46,7 +49,7 @@ async fn a01_every_route_asks_who_it_is_and_says_the_same_to_all_strangers() {
             if route.method == Method::POST {
                 request = request.json(&json!({}));
             }
-            if route.open {
+            if route.is_public {
                 within(&path, is_fine(request, route.path == "/readyz")).await;
                 continue;
             }
@@ -78,8 +81,8 @@ async fn is_fine(request: RequestBuilder, is_readiness: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a01_sessions_and_traces_of_one_user_are_not_there_for_another() {
-    let lines = (0..4).map(|_| Line::from(COUNT)).collect();
+async fn isolates_sessions_and_traces_between_users() {
+    let lines = (0..4).map(|_| ScriptedReply::from(COUNT)).collect();
     let server = server(lines).await;
     // The same role, so that nothing but the user keeps them apart; and one who administers.
     let (ann, others) = (server.user("ann", "clerk"), [server.user("bob", "clerk"), server.user("eve", "admin")]);
@@ -125,8 +128,8 @@ async fn a01_sessions_and_traces_of_one_user_are_not_there_for_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a01_examples_of_one_user_are_neither_seen_nor_used_for_another() {
-    let lines = vec![Line::from("SELECT 1 AS n FROM products LIMIT 1"), Line::from(COUNT)];
+async fn isolates_examples_between_users() {
+    let lines = vec![ScriptedReply::from("SELECT 1 AS n FROM products LIMIT 1"), ScriptedReply::from(COUNT)];
     let server = server(lines).await;
     let (ann, bob, eve) = (server.user("ann", "clerk"), server.user("bob", "clerk"), server.user("eve", "admin"));
     let example = json!({"question": "How many products are there?", "sql": COUNT, "database": "shop"});
@@ -180,8 +183,12 @@ async fn a01_examples_of_one_user_are_neither_seen_nor_used_for_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a01_pages_and_idempotency_keys_belong_to_one_user() {
-    let lines = vec![Line::from(COUNT), Line::from("SELECT count(*) AS n FROM orders"), Line::from(COUNT)];
+async fn isolates_pages_and_idempotency_keys_between_users() {
+    let lines = vec![
+        ScriptedReply::from(COUNT),
+        ScriptedReply::from("SELECT count(*) AS n FROM orders"),
+        ScriptedReply::from(COUNT),
+    ];
     let server = server(lines).await;
     let (ann, bob) = (server.user("ann", "clerk"), server.user("bob", "clerk"));
     let query = json!({"sql": "SELECT name FROM products", "database": "shop"});
@@ -206,12 +213,12 @@ async fn a01_pages_and_idempotency_keys_belong_to_one_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a01_roles_decide_on_databases_tables_and_rows() {
+async fn roles_restrict_databases_tables_and_rows() {
     let lines = vec![
-        Line::from("SELECT name FROM customers"),
-        Line::from("SELECT email FROM customers"),
-        Line::from("SELECT c.name FROM customers AS c"),
-        Line::from("SELECT name FROM products"),
+        ScriptedReply::from("SELECT name FROM customers"),
+        ScriptedReply::from("SELECT email FROM customers"),
+        ScriptedReply::from("SELECT c.name FROM customers AS c"),
+        ScriptedReply::from("SELECT name FROM products"),
     ];
     let server = server(lines).await;
     let (analyst, clerk) = (server.user("ann", "analyst"), server.user("bob", "clerk"));
@@ -239,7 +246,7 @@ async fn a01_roles_decide_on_databases_tables_and_rows() {
         let hint = problem["hint"].as_str().unwrap_or_default();
         assert!(!hint.contains("vault"), "{path} {problem}");
     }
-    for path in ["/v1/schema?database=vault", "/v1/values?word=a&database=vault", "/v1/examples?database=vault"] {
+    for path in ["/v1/schema?database=vault", "/v1/values?q=a&database=vault", "/v1/examples?database=vault"] {
         assert_eq!(analyst.get(path).await.0, 404, "{path}");
     }
     assert_eq!(clerk.post("/v1/run", count).await.0, 200);
@@ -268,7 +275,7 @@ async fn a01_roles_decide_on_databases_tables_and_rows() {
         assert_ne!(fixed["success"], json!(true), "{sql} {fixed}");
         assert_ne!(analyst.post("/v1/explain-empty", body).await.0, 200, "{sql}");
     }
-    let (_, found) = analyst.get("/v1/values?word=O'Brien&database=shop").await;
+    let (_, found) = analyst.get("/v1/values?q=O'Brien&database=shop").await;
     assert_eq!(found, json!([]), "values of a table that may not be read");
     let asked = json!({"question": "Who are the customers?", "database": "shop"});
     let (status, answer) = analyst.post("/v1/ask", asked).await;
@@ -293,13 +300,13 @@ async fn a01_roles_decide_on_databases_tables_and_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l12_limits_of_one_user_do_not_touch_another() {
+async fn isolates_rate_limits_between_users() {
     let server = start(
         |config, _| {
-            config.server.limits.per_minute = 20;
-            config.server.limits.concurrent = 2;
+            config.server.limits.requests_per_minute = 20;
+            config.server.limits.max_concurrent_per_user = 2;
         },
-        vec![Line::Hang, Line::Hang],
+        vec![ScriptedReply::Hang, ScriptedReply::Hang],
     )
     .await;
     let begun = Instant::now();
@@ -307,13 +314,13 @@ async fn l12_limits_of_one_user_do_not_touch_another() {
     // Two questions that hang are all that Ann may have running.
     let ask = json!({"question": "How many products?", "database": "shop"});
     let hanging: Vec<_> = (0..2).map(|_| tokio::spawn(ann.posting("/v1/ask", ask.clone()).send())).collect();
-    until("both run", || server.service.running() == 2).await;
+    until("both run", || server.service.running_requests() == 2).await;
     let refused = ann.posting("/v1/check", json!({"sql": COUNT, "database": "shop"})).send().await.unwrap();
     assert_eq!(refused.status().as_u16(), 429);
     assert_eq!(refused.headers()["retry-after"], "1");
     assert_eq!(bob.get("/v1/databases").await.0, 200);
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
-    until("clients that are gone do not count", || server.service.running() == 0).await;
+    until("clients that are gone do not count", || server.service.running_requests() == 0).await;
     // In a minute Ann has twenty requests, of which three are spent.
     let mut admitted = 3 + within("Ann has asked too often", admitted_until_refused(&server, &ann.token)).await;
     assert!((20..=most_admitted(20, begun)).contains(&admitted), "{admitted}");
@@ -342,13 +349,13 @@ async fn admitted_until_refused(server: &Server, token: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a01_keys_and_tokens_are_different_users_even_of_one_name() {
+async fn keys_and_tokens_of_one_name_are_different_users() {
     let key = std::sync::Mutex::new(String::new());
     let server = start(
         |config, folder| {
             let file = folder.join("keys.jsonl");
-            *key.lock().unwrap() = keyfile::make(&file, "ann", None, false).unwrap();
-            config.server.sign_in.as_mut().unwrap().keys_file = Some(file);
+            *key.lock().unwrap() = key_file::create(&file, "ann", None, false).unwrap();
+            config.server.auth.as_mut().unwrap().keys_file = Some(file);
         },
         vec![],
     )
@@ -370,8 +377,8 @@ async fn a01_keys_and_tokens_are_different_users_even_of_one_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a01_where_nobody_signs_in_a_page_in_a_browser_cannot_ask_under_another_name() {
-    let server = start(|config, _| config.server.sign_in = None, vec![]).await;
+async fn prevents_dns_rebinding_without_auth() {
+    let server = start(|config, _| config.server.auth = None, vec![]).await;
     let port = server.url.rsplit(':').next().unwrap();
     for (host, status) in [
         (format!("127.0.0.1:{port}"), 200),

@@ -48,7 +48,7 @@ pub async fn expire(limit: Duration) {
 
 /// Returns how many requests a rate limit may have admitted since a moment before the first: those of a minute, and those that the
 /// time since then has given back.
-pub fn most_admitted(per_minute: u32, since: Instant) -> usize {
-    let refilled = since.elapsed().as_secs_f64() * f64::from(per_minute) / 60.0;
-    per_minute as usize + refilled as usize
+pub fn most_admitted(requests_per_minute: u32, since: Instant) -> usize {
+    let refilled = since.elapsed().as_secs_f64() * f64::from(requests_per_minute) / 60.0;
+    requests_per_minute as usize + refilled as usize
 }

@@ -1,4 +1,4 @@
-//! What an engine says when it refuses, and which finding that is.
+//! Classification of engine errors into findings, driven by one error table per dialect.
 
 mod datafusion;
 mod hive;
@@ -23,126 +23,74 @@ pub(super) use self::spark::ERRORS as SPARK;
 pub(super) use self::sqlite::ERRORS as SQLITE;
 pub(super) use self::trino::ERRORS as TRINO;
 
-/// An engine's refusal, untouched: engines report it, [`classify`] gives it meaning.
+/// Unmodified error of a database engine; [`classify`] maps it to a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EngineError {
-    /// SQLSTATE, error number or error name; empty if the engine gives none.
+    /// SQLSTATE, error number or error name; empty if the engine provides none.
     pub code: String,
-    /// The engine's own words.
+    /// Message of the engine, unchanged.
     pub message: String,
-    /// Its hint, if it gives one.
+    /// Hint of the engine; absent if it gives none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The byte of the query that it points at, if it does.
+    /// Byte offset in the query that the error points at; absent if the engine reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
 }
 
-/// One line of an error table.
+/// Row of an error table.
 pub struct ErrorRow {
-    /// The engine's code; empty fits any, a trailing `*` fits by prefix.
+    /// Error code to match: empty matches any code, a trailing `*` matches by prefix.
     pub code: &'static str,
-    /// Words of the message with `{name}` holes; empty fits any.
+    /// Part of the message to match, with `{name}` placeholders; empty matches any message.
     pub message: &'static str,
-    /// The finding that it is.
+    /// Code of the resulting finding.
     pub finding: &'static str,
 }
 
-/// The families of failure that retry policies speak of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum ErrorType {
-    SyntaxError,
-    TableNotFound,
-    ColumnNotFound,
-    AmbiguousColumn,
-    FunctionNotFound,
-    TypeMismatch,
-    Aggregation,
-    DivisionByZero,
-    Cardinality,
-    NotReadOnly,
-    PermissionDenied,
-    Timeout,
-    ConnectionError,
-    ResourceLimit,
-    Unknown,
-}
-
-impl ErrorType {
-    /// The family of a finding code.
-    pub fn of(code: &str) -> ErrorType {
-        match code {
-            "syntax-error" | "unquoted-name" | "reserved-word" | "wrong-quotes" | "limit-syntax" => {
-                ErrorType::SyntaxError
-            }
-            "unknown-table" | "unknown-schema" => ErrorType::TableNotFound,
-            "unknown-column" | "unknown-alias" | "alias-reference" => ErrorType::ColumnNotFound,
-            "ambiguous-column" => ErrorType::AmbiguousColumn,
-            "unknown-function" | "wrong-argument-count" | "function-of-another-dialect" => ErrorType::FunctionNotFound,
-            "compared-types"
-            | "argument-types"
-            | "invalid-cast"
-            | "date-format"
-            | "set-operation-types"
-            | "string-concat" => ErrorType::TypeMismatch,
-            "missing-group-by" | "aggregate-in-where" => ErrorType::Aggregation,
-            "division-by-zero" => ErrorType::DivisionByZero,
-            "subquery-many-rows" | "subquery-many-columns" | "set-operation-arity" | "set-operation-order" => {
-                ErrorType::Cardinality
-            }
-            "writes-data" | "many-statements" | "forbidden-function" | "locking" => ErrorType::NotReadOnly,
-            "permission-denied" | "protected-table" => ErrorType::PermissionDenied,
-            "timed-out" => ErrorType::Timeout,
-            "connection-failed" | "locked" | "not-a-database" => ErrorType::ConnectionError,
-            "too-large" | "too-deep" => ErrorType::ResourceLimit,
-            _ => match crate::rules::Rule::named(code).map(|rule| rule.group) {
-                Some("artefact" | "syntax") => ErrorType::SyntaxError,
-                _ => ErrorType::Unknown,
-            },
-        }
-    }
-}
-
-/// What an engine's refusal means.
+/// Result of classifying an [`EngineError`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Classified {
-    /// The rule it belongs to.
+pub struct ClassifiedError {
+    /// Code of the rule that the error belongs to.
     pub finding: &'static str,
-    /// Its family.
-    pub error_type: ErrorType,
-    /// What the message names: `("column", "price")`, `("table", "prodcts")`.
+    /// Placeholders of the message with their values: `("column", "price")`, `("table",
+    /// "prodcts")`.
     pub names: Vec<(&'static str, String)>,
 }
 
-impl Classified {
-    /// The name that filled a hole of the message.
-    pub fn name(&self, hole: &str) -> Option<&str> {
-        self.names.iter().find(|(h, _)| *h == hole).map(|(_, n)| n.as_str())
+impl ClassifiedError {
+    /// Returns the value of a placeholder in the message pattern.
+    pub fn name(&self, placeholder: &str) -> Option<&str> {
+        self.names.iter().find(|(p, _)| *p == placeholder).map(|(_, n)| n.as_str())
     }
 }
 
-/// Finds the first row of the dialect's table that fits: the engine's code first, its words second.
-pub fn classify(dialect: &Dialect, error: &EngineError) -> Classified {
+/// Classifies an error by the first row of the dialect's error table whose code and message match.
+///
+/// An error that no row matches is an `engine-error`.
+pub fn classify(dialect: &Dialect, error: &EngineError) -> ClassifiedError {
     for row in dialect.errors {
-        if !code_fits(row.code, &error.code) {
+        if !is_code_match(row.code, &error.code) {
             continue;
         }
-        if let Some(mut names) = message_fits(row.message, &error.message) {
-            names.iter_mut().filter(|(hole, _)| BARE.contains(hole)).for_each(|(_, name)| *name = bare(name));
-            return Classified { finding: row.finding, error_type: ErrorType::of(row.finding), names };
+        if let Some(mut names) = match_message(row.message, &error.message) {
+            names
+                .iter_mut()
+                .filter(|(placeholder, _)| UNQUALIFIED_PLACEHOLDERS.contains(placeholder))
+                .for_each(|(_, name)| *name = unqualified_name(name));
+            return ClassifiedError { finding: row.finding, names };
         }
     }
-    Classified { finding: "engine-error", error_type: ErrorType::Unknown, names: Vec::new() }
+    ClassifiedError { finding: "engine-error", names: Vec::new() }
 }
 
-/// What names of these kinds are called by themselves.
-const BARE: [&str; 3] = ["table", "column", "function"];
+/// Placeholders whose values are reduced to the unqualified name.
+const UNQUALIFIED_PLACEHOLDERS: [&str; 3] = ["table", "column", "function"];
 
-/// A name without what stands around it: some engines say where they looked (`memory.default.prodcts`), some write names as they
-/// would be quoted.
-fn bare(name: &str) -> String {
+/// Removes qualifiers and quotes around a name.
+///
+/// Some engines report the searched path (`memory.default.prodcts`), others quote names.
+fn unqualified_name(name: &str) -> String {
     let quotes = ['`', '"'];
     let inner = |name: &str| -> Option<String> {
         let quote = name.chars().next().filter(|c| quotes.contains(c))?;
@@ -156,55 +104,62 @@ fn bare(name: &str) -> String {
     })
 }
 
-fn code_fits(pattern: &str, code: &str) -> bool {
+fn is_code_match(pattern: &str, code: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => code.starts_with(prefix),
         None => pattern.is_empty() || pattern == code,
     }
 }
 
-/// Matches a pattern with `{holes}` anywhere in the message, ignoring case; each hole takes as little as it can.
-fn message_fits(pattern: &'static str, message: &str) -> Option<Vec<(&'static str, String)>> {
-    // ASCII case folding keeps byte positions, so that names come out as the engine wrote them.
+/// Matches a pattern with `{placeholders}` anywhere in the message, ignoring ASCII case.
+///
+/// Each placeholder matches as little text as possible.
+fn match_message(pattern: &'static str, message: &str) -> Option<Vec<(&'static str, String)>> {
+    // ASCII case folding preserves byte offsets, so names keep the spelling of the engine.
     let folded = message.to_ascii_lowercase();
     let mut starts = vec![0];
-    let pieces = pieces(pattern);
-    if let Some(Piece::Text(first)) = pieces.first() {
+    let pieces = parse_pattern(pattern);
+    if let Some(PatternPart::Literal(first)) = pieces.first() {
         let first = first.to_ascii_lowercase();
         starts = folded.match_indices(&first).map(|(i, _)| i).collect();
     }
-    starts.into_iter().find_map(|start| fit(&pieces, message, &folded, start))
+    starts.into_iter().find_map(|start| match_parts(&pieces, message, &folded, start))
 }
 
-enum Piece {
-    Text(&'static str),
-    Hole(&'static str),
+enum PatternPart {
+    Literal(&'static str),
+    Placeholder(&'static str),
 }
 
-fn pieces(pattern: &'static str) -> Vec<Piece> {
+fn parse_pattern(pattern: &'static str) -> Vec<PatternPart> {
     let mut out = Vec::new();
     let mut rest = pattern;
     while let Some(open) = rest.find('{') {
         let Some(close) = rest[open..].find('}') else { break };
         if open > 0 {
-            out.push(Piece::Text(&rest[..open]));
+            out.push(PatternPart::Literal(&rest[..open]));
         }
-        out.push(Piece::Hole(&rest[open + 1..open + close]));
+        out.push(PatternPart::Placeholder(&rest[open + 1..open + close]));
         rest = &rest[open + close + 1..];
     }
     if !rest.is_empty() {
-        out.push(Piece::Text(rest));
+        out.push(PatternPart::Literal(rest));
     }
     out
 }
 
-fn fit(pieces: &[Piece], message: &str, folded: &str, mut at: usize) -> Option<Vec<(&'static str, String)>> {
+fn match_parts(
+    pieces: &[PatternPart],
+    message: &str,
+    folded: &str,
+    mut at: usize,
+) -> Option<Vec<(&'static str, String)>> {
     let mut names = Vec::new();
     let mut open: Option<(&'static str, usize)> = None;
     for piece in pieces {
         match piece {
-            Piece::Hole(name) => open = Some((name, at)),
-            Piece::Text(text) => {
+            PatternPart::Placeholder(name) => open = Some((name, at)),
+            PatternPart::Literal(text) => {
                 let text = text.to_ascii_lowercase();
                 match open.take() {
                     None => {
@@ -214,7 +169,8 @@ fn fit(pieces: &[Piece], message: &str, folded: &str, mut at: usize) -> Option<V
                         at += text.len();
                     }
                     Some((name, from)) => {
-                        // A hole is never empty: the text after it is looked for one character further on.
+                        // A placeholder is never empty: search for the text after it one character
+                        // further on.
                         let step = folded[from..].chars().next()?.len_utf8();
                         let found = from + step + folded[from + step..].find(&text)?;
                         names.push((name, message[from..found].to_string()));
@@ -239,11 +195,11 @@ mod tests {
     use super::*;
 
     fn names(pattern: &'static str, message: &str) -> Option<Vec<(&'static str, String)>> {
-        message_fits(pattern, message)
+        match_message(pattern, message)
     }
 
     #[test]
-    fn holes_take_what_stands_in_them() {
+    fn extracts_names_from_error_message_placeholders() {
         let found =
             names("column {qualifier}.{column} does not exist", "ERROR: column t1.Name does not exist").unwrap();
         assert_eq!(found, [("qualifier", "t1".to_string()), ("column", "Name".to_string())]);

@@ -1,12 +1,12 @@
-//! Syntax that some dialects have and others do not.
+//! Syntax that only some dialects support.
 
-/// A piece of syntax. Each dialect lists those it lacks.
+/// Syntax feature. Each dialect's `supports_feature` decides every feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Feature {
     DoubleColonCast,
     TryCast,
-    /// `CAST(x AS DATE)`, and of times.
+    /// `CAST(x AS DATE)`, and casts to time types.
     CastToDate,
     ILike,
     SimilarTo,
@@ -19,7 +19,7 @@ pub enum Feature {
     Convert,
     ConvertTypeFirst,
     /// `CURRENT_DATE()`.
-    CalledKeyword,
+    KeywordCall,
     TypedLiteral,
     AtTimeZone,
     ArrayLiteral,
@@ -33,16 +33,16 @@ pub enum Feature {
     GroupingSets,
     NullTreatment,
     Filter,
-    FilterInside,
+    FilterInArguments,
     Separator,
     DistinctOn,
     /// `COUNT(DISTINCT a, b)`.
-    DistinctOfSeveral,
+    DistinctMultipleArguments,
     FullJoin,
     Lateral,
     Pivot,
     Apply,
-    QueryInParentheses,
+    ParenthesizedSetOperand,
     /// `N'…'`.
     NationalLiteral,
     /// `<=>`.
@@ -58,17 +58,17 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// As it is written.
-    pub fn written(self) -> &'static str {
-        self.words().0
+    /// Returns the syntax as it appears in SQL.
+    pub fn syntax(self) -> &'static str {
+        self.syntax_and_alternative().0
     }
 
-    /// What most dialects write instead.
-    pub fn instead(self) -> &'static str {
-        self.words().1
+    /// Returns the syntax that most dialects support instead.
+    pub fn alternative(self) -> &'static str {
+        self.syntax_and_alternative().1
     }
 
-    fn words(self) -> (&'static str, &'static str) {
+    fn syntax_and_alternative(self) -> (&'static str, &'static str) {
         match self {
             Feature::DoubleColonCast => ("x::type", "CAST(x AS type)"),
             Feature::TryCast => ("TRY_CAST", "CAST(x AS type)"),
@@ -85,7 +85,7 @@ impl Feature {
             Feature::Interval => ("INTERVAL", "the dialect's own date functions"),
             Feature::ConvertTypeFirst => ("CONVERT(type, x)", "CAST(x AS type)"),
             Feature::Convert => ("CONVERT(x, type)", "CAST(x AS type)"),
-            Feature::CalledKeyword => ("parentheses behind CURRENT_DATE", "CURRENT_DATE alone"),
+            Feature::KeywordCall => ("parentheses after CURRENT_DATE", "CURRENT_DATE alone"),
             Feature::TypedLiteral => ("DATE '…'", "a plain literal"),
             Feature::AtTimeZone => ("AT TIME ZONE", "the dialect's own date functions"),
             Feature::ArrayLiteral => ("ARRAY[…]", "a list, or the dialect's own array function"),
@@ -99,12 +99,12 @@ impl Feature {
             Feature::GroupingSets => ("GROUPING SETS, ROLLUP or CUBE", "UNION ALL of several GROUP BY queries"),
             Feature::NullTreatment => ("IGNORE NULLS", "a subquery that leaves NULLs out"),
             Feature::Filter => ("FILTER (WHERE …)", "an aggregate over CASE WHEN … END"),
-            Feature::FilterInside => ("COUNT(x WHERE …)", "an aggregate over CASE WHEN … END"),
+            Feature::FilterInArguments => ("COUNT(x WHERE …)", "an aggregate over CASE WHEN … END"),
             Feature::Separator => {
                 ("GROUP_CONCAT(… SEPARATOR …)", "the aggregate with the separator as second argument")
             }
             Feature::DistinctOn => ("DISTINCT ON", "ROW_NUMBER() in a subquery"),
-            Feature::DistinctOfSeveral => ("DISTINCT of several values", "DISTINCT of one"),
+            Feature::DistinctMultipleArguments => ("DISTINCT of several values", "DISTINCT of one"),
             Feature::FullJoin => ("FULL JOIN", "a LEFT JOIN and a RIGHT JOIN with UNION"),
             Feature::Lateral => ("LATERAL", "a join with a grouped subquery"),
             Feature::Pivot => ("PIVOT", "aggregates over CASE WHEN … END"),
@@ -112,11 +112,11 @@ impl Feature {
             Feature::NationalLiteral => ("N'…'", "a plain literal"),
             Feature::NullSafeEqual => ("<=>", "IS NOT DISTINCT FROM"),
             Feature::LimitAll => ("LIMIT ALL", "no LIMIT"),
-            Feature::OffsetRows => ("ROWS behind LIMIT and OFFSET", "OFFSET n alone"),
+            Feature::OffsetRows => ("ROWS after LIMIT and OFFSET", "OFFSET n alone"),
             Feature::TableHint => ("a hint beside a table", "the table alone"),
             Feature::QueryHint => ("OPTION (…)", "the query alone"),
             Feature::Minus => ("MINUS", "EXCEPT"),
-            Feature::QueryInParentheses => {
+            Feature::ParenthesizedSetOperand => {
                 ("a query in parentheses beside UNION", "a plain SELECT, or SELECT * FROM (…)")
             }
         }

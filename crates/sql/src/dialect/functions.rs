@@ -1,25 +1,25 @@
-//! The functions a vendor documents, what they give and whether calling one is dangerous.
+//! Built-in functions of each dialect: kind, return type and danger.
 //!
-//! The tables are text (`functions/*.tsv`): name, kind, what it returns, danger.
+//! The tables are TSV files (`functions/*.tsv`): name, kind, return type, danger.
 
 use std::collections::HashMap;
 
 use crate::schema::Type;
 
-/// What kind of function it is.
+/// Kind of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FunctionKind {
-    /// One value for each row.
+    /// Returns one value per row.
     Scalar,
-    /// One value for many rows.
+    /// Returns one value for many rows.
     Aggregate,
-    /// Needs OVER.
+    /// Requires OVER.
     Window,
-    /// Gives rows; stands in FROM.
+    /// Returns rows; used in FROM.
     Table,
 }
 
-/// Why a function is refused.
+/// Reason to reject a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Danger {
@@ -36,7 +36,7 @@ pub enum Danger {
 }
 
 impl Danger {
-    fn from_word(word: &str) -> Option<Danger> {
+    fn from_name(word: &str) -> Option<Danger> {
         Some(match word {
             "" => return None,
             "file" => Danger::File,
@@ -48,13 +48,14 @@ impl Danger {
             "code" => Danger::Code,
             "process" => Danger::Process,
             "information" => Danger::Information,
-            // Large objects, random seeds and whatever else a table names: it changes something.
+            // Large objects, random seeds and any other danger in a table: the function changes
+            // something.
             _ => Danger::Write,
         })
     }
 
-    /// What the function does, to stand after "it".
-    pub fn does(self) -> &'static str {
+    /// Returns a predicate phrase for messages, to follow "it".
+    pub fn description(self) -> &'static str {
         match self {
             Danger::File => "reads or writes files of the server",
             Danger::Network => "reaches other machines",
@@ -70,40 +71,42 @@ impl Danger {
     }
 }
 
-/// One function.
+/// Built-in function of a dialect.
 #[derive(Debug, Clone, Copy)]
 pub struct Function {
-    /// Kinds it can be used as; `min` of SQLite is both scalar and aggregate.
+    /// `true` if it can be a scalar function. Kinds can be combined: `min` of SQLite is both scalar
+    /// and aggregate.
     pub scalar: bool,
-    /// It aggregates.
+    /// `true` if it can be an aggregate function.
     pub aggregate: bool,
-    /// It needs OVER.
+    /// `true` if it can be a window function, which requires OVER.
     pub window: bool,
-    /// It may stand in FROM.
+    /// `true` if it can be used in FROM.
     pub table: bool,
-    /// What it gives.
+    /// Return type.
     pub returns: Type,
-    /// Why it is refused, if it is.
+    /// Reason to reject calls of the function; `None` if it is harmless.
     pub danger: Option<Danger>,
 }
 
-/// All functions of a dialect.
+/// Built-in functions of a dialect, by lower-case name.
 pub struct FunctionTable {
     functions: HashMap<&'static str, Function>,
-    /// Names that begin like this belong to an extension too large to list: `st_*`.
-    families: Vec<(&'static str, Function)>,
+    /// Name prefixes of extensions that are too large to list: `st_*`.
+    prefix_families: Vec<(&'static str, Function)>,
 }
 
 impl FunctionTable {
-    /// Reads one of the committed tables; lines that are not understood do not exist in them (a test sees to it).
+    /// Parses one of the committed tables. Malformed lines are skipped; a test ensures that there
+    /// are none.
     pub(super) fn parse(text: &'static str) -> Self {
         let mut functions: HashMap<&'static str, Function> = HashMap::with_capacity(1024);
         let mut families = Vec::new();
         for line in text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
             let mut cells = line.split('\t');
             let (Some(name), Some(kind), Some(returns)) = (cells.next(), cells.next(), cells.next()) else { continue };
-            let danger = Danger::from_word(cells.next().unwrap_or("").trim());
-            let returns = type_of_word(returns);
+            let danger = Danger::from_name(cells.next().unwrap_or("").trim());
+            let returns = parse_type(returns);
             if let Some(prefix) = name.strip_suffix('*') {
                 families.push((
                     prefix,
@@ -130,21 +133,23 @@ impl FunctionTable {
                 _ => f.scalar = true,
             }
         }
-        Self { functions, families }
+        Self { functions, prefix_families: families }
     }
 
-    /// The function of that name, which must be lower case.
+    /// Returns the function with a name, which must be lower case.
     pub fn get(&self, lower: &str) -> Option<&Function> {
-        self.functions.get(lower).or_else(|| self.families.iter().find(|(p, _)| lower.starts_with(p)).map(|(_, f)| f))
+        self.functions
+            .get(lower)
+            .or_else(|| self.prefix_families.iter().find(|(p, _)| lower.starts_with(p)).map(|(_, f)| f))
     }
 
-    /// All names, in no order.
+    /// Returns the names of all listed functions in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.functions.keys().copied()
     }
 }
 
-fn type_of_word(word: &str) -> Type {
+fn parse_type(word: &str) -> Type {
     match word {
         "integer" => Type::Integer,
         "number" => Type::Number,
@@ -166,7 +171,7 @@ mod tests {
     use crate::dialect::DIALECTS;
 
     #[test]
-    fn every_table_holds_the_functions_everybody_uses() {
+    fn lists_common_functions_in_every_dialect() {
         for dialect in DIALECTS {
             for name in ["count", "sum", "avg", "min", "max", "lower", "abs", "coalesce", "row_number"] {
                 assert!(dialect.functions.get(name).is_some(), "{} does not know {name}", dialect.name);

@@ -1,93 +1,95 @@
-//! PostgreSQL: strict in types, lower-cases unquoted names.
+//! PostgreSQL: strict types, unquoted identifiers are folded to lower case.
 
 use std::sync::LazyLock;
 
 use super::{
-    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, IntervalSyntax, LimitSyntax,
-    NameCase, NullOrder, Part, Phrase, Unit, WordList, ZeroDivision, errors,
+    AliasVisibility, CanonicalFunction, Concatenation, DatePart, Dialect, DoubleQuotes, Feature, FunctionTable,
+    IdentifierCase, IntervalSyntax, LimitSyntax, NullOrder, ReservedWords, UngroupedColumns, Unit, ZeroDivision,
+    errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> =
     LazyLock::new(|| FunctionTable::parse(include_str!("functions/postgres.tsv")));
-static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/postgres.txt")));
+static RESERVED_WORDS: LazyLock<ReservedWords> =
+    LazyLock::new(|| ReservedWords::parse(include_str!("reserved_words/postgres.txt")));
 
 #[rustfmt::skip]
-static SAYS: &[(Phrase, &str)] = &[
-    (Phrase::Part(Part::Year), "EXTRACT(YEAR FROM {0})"),
-    (Phrase::Part(Part::Quarter), "EXTRACT(QUARTER FROM {0})"),
-    (Phrase::Part(Part::Month), "EXTRACT(MONTH FROM {0})"),
-    (Phrase::Part(Part::Week), "EXTRACT(WEEK FROM {0})"),
-    (Phrase::Part(Part::Day), "EXTRACT(DAY FROM {0})"),
-    (Phrase::Part(Part::Hour), "EXTRACT(HOUR FROM {0})"),
-    (Phrase::Part(Part::Minute), "EXTRACT(MINUTE FROM {0})"),
-    (Phrase::Part(Part::Second), "EXTRACT(SECOND FROM {0})"),
-    (Phrase::Part(Part::DayOfYear), "EXTRACT(DOY FROM {0})"),
-    (Phrase::Part(Part::Sunday0), "EXTRACT(DOW FROM {0})"),
-    (Phrase::Part(Part::Sunday1), "(EXTRACT(DOW FROM {0}) + 1)"),
-    (Phrase::Part(Part::Monday0), "(EXTRACT(ISODOW FROM {0}) - 1)"),
-    (Phrase::Part(Part::Monday1), "EXTRACT(ISODOW FROM {0})"),
-    (Phrase::Part(Part::Epoch), "EXTRACT(EPOCH FROM {0})"),
-    (Phrase::Truncate(Unit::Each), "DATE_TRUNC('{unit}', {0})"),
-    (Phrase::Plus(Unit::Quarter), "({0} {sign} {count} * INTERVAL '3 months')"),
-    (Phrase::PlusSome(Unit::Quarter), "({0} + ({1}) * INTERVAL '3 months')"),
-    (Phrase::Plus(Unit::Each), "({0} {sign} INTERVAL '{count} {unit}')"),
-    (Phrase::PlusSome(Unit::Each), "({0} + ({1}) * INTERVAL '1 {unit}')"),
-    (Phrase::Between(Unit::Second), "(FLOOR(EXTRACT(EPOCH FROM {0})) - FLOOR(EXTRACT(EPOCH FROM {1})))"),
-    (Phrase::Between(Unit::Minute), "(FLOOR(EXTRACT(EPOCH FROM {0}) / 60) - FLOOR(EXTRACT(EPOCH FROM {1}) / 60))"),
-    (Phrase::Between(Unit::Hour), "(FLOOR(EXTRACT(EPOCH FROM {0}) / 3600) - FLOOR(EXTRACT(EPOCH FROM {1}) / 3600))"),
-    (Phrase::Between(Unit::Day), "(CAST({0} AS DATE) - CAST({1} AS DATE))"),
-    (Phrase::Between(Unit::Month), "((EXTRACT(YEAR FROM {0}) - EXTRACT(YEAR FROM {1})) * 12 + EXTRACT(MONTH FROM {0}) - EXTRACT(MONTH FROM {1}))"),
-    (Phrase::Between(Unit::Year), "(EXTRACT(YEAR FROM {0}) - EXTRACT(YEAR FROM {1}))"),
-    (Phrase::Full(Unit::Day), "EXTRACT(DAY FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP))"),
-    (Phrase::Full(Unit::Hour), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)) / 3600)"),
-    (Phrase::Full(Unit::Minute), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)) / 60)"),
-    (Phrase::Full(Unit::Second), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)))"),
-    (Phrase::Full(Unit::Month), "(EXTRACT(YEAR FROM AGE({0}, {1})) * 12 + EXTRACT(MONTH FROM AGE({0}, {1})))"),
-    (Phrase::Full(Unit::Year), "EXTRACT(YEAR FROM AGE({0}, {1}))"),
-    (Phrase::Format, "TO_CHAR({0}, {1:template})"),
-    (Phrase::ParseDate, "TO_DATE({0}, {1:template})"),
-    (Phrase::ParseMoment, "TO_TIMESTAMP({0}, {1:template})"),
-    (Phrase::FromUnix, "TO_TIMESTAMP({0})"),
-    (Phrase::MakeDate, "MAKE_DATE({0}, {1}, {2})"),
-    (Phrase::LastDay, "CAST(DATE_TRUNC('month', {0}) + INTERVAL '1 month - 1 day' AS DATE)"),
-    (Phrase::Julian, "(EXTRACT(JULIAN FROM CAST({0} AS TIMESTAMP)) - 0.5)"),
-    (Phrase::Now, "now()"),
-    (Phrase::Today, "CURRENT_DATE"),
-    (Phrase::Length, "length({0})"),
-    (Phrase::IfNull, "COALESCE({0}, {1})"),
-    (Phrase::If, "CASE WHEN {0} THEN {1} ELSE {2} END"),
-    (Phrase::Position, "POSITION({0} IN {1})"),
-    (Phrase::Substring, "substr({0}, {1}, {2})"),
-    (Phrase::Upper, "upper({0})"),
-    (Phrase::Lower, "lower({0})"),
-    (Phrase::Contains, "(strpos({0}, {1}) > 0)"),
-    (Phrase::EndsWith, "(right({0}, length({1})) = {1})"),
-    (Phrase::Before, "split_part({0}, {1}, 1)"),
-    (Phrase::Random, "random()"),
-    (Phrase::CutNumber, "trunc(CAST({0} AS NUMERIC), {1})"),
-    (Phrase::JoinDistinct, "STRING_AGG(DISTINCT CAST({0} AS TEXT), {1})"),
-    (Phrase::Divide, "(CAST({0} AS NUMERIC) / ({1}))"),
-    (Phrase::SafeDivide, "(CAST({0} AS NUMERIC) / NULLIF({1}, 0))"),
-    (Phrase::Subtract, "(({0}) - ({1}))"),
-    (Phrase::Multiply, "(({0}) * ({1}))"),
-    (Phrase::Add, "(({0}) + ({1}))"),
-    (Phrase::JoinTexts, "STRING_AGG(CAST({0} AS TEXT), {1})"),
-    (Phrase::ToText, "CAST({0} AS TEXT)"),
-    (Phrase::ToNumber, "CAST({0} AS NUMERIC)"),
-    (Phrase::CountIf, "COUNT(*) FILTER (WHERE {0})"),
-    (Phrase::Deviation, "stddev_samp({0})"),
+static FUNCTION_TEMPLATES: &[(CanonicalFunction, &str)] = &[
+    (CanonicalFunction::DatePart(DatePart::Year), "EXTRACT(YEAR FROM {0})"),
+    (CanonicalFunction::DatePart(DatePart::Quarter), "EXTRACT(QUARTER FROM {0})"),
+    (CanonicalFunction::DatePart(DatePart::Month), "EXTRACT(MONTH FROM {0})"),
+    (CanonicalFunction::DatePart(DatePart::Week), "EXTRACT(WEEK FROM {0})"),
+    (CanonicalFunction::DatePart(DatePart::Day), "EXTRACT(DAY FROM {0})"),
+    (CanonicalFunction::DatePart(DatePart::Hour), "EXTRACT(HOUR FROM {0})"),
+    (CanonicalFunction::DatePart(DatePart::Minute), "EXTRACT(MINUTE FROM {0})"),
+    (CanonicalFunction::DatePart(DatePart::Second), "EXTRACT(SECOND FROM {0})"),
+    (CanonicalFunction::DatePart(DatePart::DayOfYear), "EXTRACT(DOY FROM {0})"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekSunday0), "EXTRACT(DOW FROM {0})"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekSunday1), "(EXTRACT(DOW FROM {0}) + 1)"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekMonday0), "(EXTRACT(ISODOW FROM {0}) - 1)"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekMonday1), "EXTRACT(ISODOW FROM {0})"),
+    (CanonicalFunction::DatePart(DatePart::Epoch), "EXTRACT(EPOCH FROM {0})"),
+    (CanonicalFunction::DateTrunc(Unit::Any), "DATE_TRUNC('{unit}', {0})"),
+    (CanonicalFunction::DateAdd(Unit::Quarter), "({0} {sign} {count} * INTERVAL '3 months')"),
+    (CanonicalFunction::DateAddExpr(Unit::Quarter), "({0} + ({1}) * INTERVAL '3 months')"),
+    (CanonicalFunction::DateAdd(Unit::Any), "({0} {sign} INTERVAL '{count} {unit}')"),
+    (CanonicalFunction::DateAddExpr(Unit::Any), "({0} + ({1}) * INTERVAL '1 {unit}')"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Second), "(FLOOR(EXTRACT(EPOCH FROM {0})) - FLOOR(EXTRACT(EPOCH FROM {1})))"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Minute), "(FLOOR(EXTRACT(EPOCH FROM {0}) / 60) - FLOOR(EXTRACT(EPOCH FROM {1}) / 60))"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Hour), "(FLOOR(EXTRACT(EPOCH FROM {0}) / 3600) - FLOOR(EXTRACT(EPOCH FROM {1}) / 3600))"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Day), "(CAST({0} AS DATE) - CAST({1} AS DATE))"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Month), "((EXTRACT(YEAR FROM {0}) - EXTRACT(YEAR FROM {1})) * 12 + EXTRACT(MONTH FROM {0}) - EXTRACT(MONTH FROM {1}))"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Year), "(EXTRACT(YEAR FROM {0}) - EXTRACT(YEAR FROM {1}))"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Day), "EXTRACT(DAY FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP))"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Hour), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)) / 3600)"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Minute), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)) / 60)"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Second), "FLOOR(EXTRACT(EPOCH FROM CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP)))"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Month), "(EXTRACT(YEAR FROM AGE({0}, {1})) * 12 + EXTRACT(MONTH FROM AGE({0}, {1})))"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Year), "EXTRACT(YEAR FROM AGE({0}, {1}))"),
+    (CanonicalFunction::FormatDate, "TO_CHAR({0}, {1:template})"),
+    (CanonicalFunction::ParseDate, "TO_DATE({0}, {1:template})"),
+    (CanonicalFunction::ParseTimestamp, "TO_TIMESTAMP({0}, {1:template})"),
+    (CanonicalFunction::FromUnixTime, "TO_TIMESTAMP({0})"),
+    (CanonicalFunction::MakeDate, "MAKE_DATE({0}, {1}, {2})"),
+    (CanonicalFunction::LastDay, "CAST(DATE_TRUNC('month', {0}) + INTERVAL '1 month - 1 day' AS DATE)"),
+    (CanonicalFunction::JulianDay, "(EXTRACT(JULIAN FROM CAST({0} AS TIMESTAMP)) - 0.5)"),
+    (CanonicalFunction::Now, "now()"),
+    (CanonicalFunction::CurrentDate, "CURRENT_DATE"),
+    (CanonicalFunction::Length, "length({0})"),
+    (CanonicalFunction::IfNull, "COALESCE({0}, {1})"),
+    (CanonicalFunction::If, "CASE WHEN {0} THEN {1} ELSE {2} END"),
+    (CanonicalFunction::Position, "POSITION({0} IN {1})"),
+    (CanonicalFunction::Substring, "substr({0}, {1}, {2})"),
+    (CanonicalFunction::Upper, "upper({0})"),
+    (CanonicalFunction::Lower, "lower({0})"),
+    (CanonicalFunction::Contains, "(strpos({0}, {1}) > 0)"),
+    (CanonicalFunction::EndsWith, "(right({0}, length({1})) = {1})"),
+    (CanonicalFunction::SplitFirst, "split_part({0}, {1}, 1)"),
+    (CanonicalFunction::Random, "random()"),
+    (CanonicalFunction::TruncateNumber, "trunc(CAST({0} AS NUMERIC), {1})"),
+    (CanonicalFunction::StringAggDistinct, "STRING_AGG(DISTINCT CAST({0} AS TEXT), {1})"),
+    (CanonicalFunction::Divide, "(CAST({0} AS NUMERIC) / ({1}))"),
+    (CanonicalFunction::SafeDivide, "(CAST({0} AS NUMERIC) / NULLIF({1}, 0))"),
+    (CanonicalFunction::Subtract, "(({0}) - ({1}))"),
+    (CanonicalFunction::Multiply, "(({0}) * ({1}))"),
+    (CanonicalFunction::Add, "(({0}) + ({1}))"),
+    (CanonicalFunction::StringAgg, "STRING_AGG(CAST({0} AS TEXT), {1})"),
+    (CanonicalFunction::ToText, "CAST({0} AS TEXT)"),
+    (CanonicalFunction::ToNumber, "CAST({0} AS NUMERIC)"),
+    (CanonicalFunction::CountIf, "COUNT(*) FILTER (WHERE {0})"),
+    (CanonicalFunction::StddevSamp, "stddev_samp({0})"),
 ];
 
-/// PostgreSQL 14 to 18.
+/// Dialect of PostgreSQL 14 to 18.
 pub static POSTGRES: Dialect = Dialect {
     name: "postgres",
     title: "PostgreSQL",
     other_names: &["postgresql", "pg", "redshift"],
     grammar: &sqlparser::dialect::PostgreSqlDialect {},
-    quote: '"',
-    names: NameCase::LowerUnlessQuoted,
-    double_quotes: DoubleQuotes::Name,
-    aliases: AliasUse {
+    identifier_quote: '"',
+    identifier_case: IdentifierCase::LowerUnlessQuoted,
+    double_quotes: DoubleQuotes::Identifier,
+    alias_visibility: AliasVisibility {
         in_where: false,
         in_group_by: true,
         in_group_by_expression: false,
@@ -106,7 +108,7 @@ pub static POSTGRES: Dialect = Dialect {
     duplicate_columns_allowed: false,
     struct_fields: false,
     recursion_needs_no_keyword: false,
-    grouping: Grouping::KeyDecides,
+    grouping: UngroupedColumns::PrimaryKeyGrouped,
     strict_types: true,
     subtracts_dates: true,
     literals_adapt: true,
@@ -116,11 +118,11 @@ pub static POSTGRES: Dialect = Dialect {
     many_rows_error: true,
     like_ignores_case: false,
     limit: LimitSyntax { comma: false, offset: true, offset_first: false, fetch: true, top: false },
-    interval: IntervalSyntax { words: true, quoted: true, bare: false },
+    interval: IntervalSyntax { tokens: true, quoted: true, bare: false },
     concat: Concatenation { pipes: true, function: true },
-    hidden_columns: &["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"],
+    system_columns: &["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"],
     system_schemas: &["pg_catalog", "information_schema"],
-    only_schemas: &[],
+    allowed_qualifiers: &[],
     system_tables: &[],
     secret_tables: &[
         "pg_authid",
@@ -144,42 +146,72 @@ pub static POSTGRES: Dialect = Dialect {
         "pg_cursors",
         "information_schema.user_mapping_options",
         "pg_toast.*",
-        // What an extension keeps encrypted, and shows in plain words.
+        // Shows in plain text the secrets that an extension stores encrypted.
         "vault.decrypted_secrets",
     ],
     substitutes_variables: false,
     quoted_names_may_be_patterns: false,
-    longest_name: 63,
+    max_identifier_bytes: 63,
     file_schemas: &[],
     null_order: NullOrder::Largest,
-    lacks: &[
-        Feature::Convert,
-        Feature::ConvertTypeFirst,
-        Feature::FilterInside,
-        Feature::CalledKeyword,
-        Feature::TryCast,
-        Feature::RLike,
-        Feature::Glob,
-        Feature::DivOperator,
-        Feature::ModOperator,
-        Feature::Qualify,
-        Feature::Minus,
-        Feature::NullTreatment,
-        Feature::Pivot,
-        Feature::Apply,
-        Feature::Separator,
-        Feature::TableHint,
-        Feature::QueryHint,
-    ],
+    supports_feature,
     functions: &FUNCTIONS,
-    newer: &[],
-    says: SAYS,
-    forms: &[("date_add", "0 i"), ("date_add", "0 1"), ("to_char", "0 ft")],
+    recent_functions: &[],
+    function_templates: FUNCTION_TEMPLATES,
+    signatures: &[("date_add", "0 i"), ("date_add", "0 1"), ("to_char", "0 ft")],
     user_functions: true,
-    reserved: &RESERVED,
-    reserved_behind_as: true,
+    reserved_words: &RESERVED_WORDS,
+    any_word_after_as: true,
     errors: errors::POSTGRES,
-    notes: "Names with capitals need double quotes; text is in single quotes. Text and numbers are never compared without a \
+    prompt_notes: "Names with capitals need double quotes; text is in single quotes. Text and numbers are never compared without a \
             CAST. Every selected column is aggregated or in GROUP BY. Dates: date_trunc('month', d), EXTRACT(YEAR FROM d), \
             d - INTERVAL '7 days'. Integer division truncates. SELECT aliases are not seen in WHERE or HAVING.",
 };
+
+fn supports_feature(feature: Feature) -> bool {
+    match feature {
+        Feature::DoubleColonCast
+        | Feature::CastToDate
+        | Feature::ILike
+        | Feature::SimilarTo
+        | Feature::RegexTilde
+        | Feature::AnyAll
+        | Feature::Extract
+        | Feature::Interval
+        | Feature::TypedLiteral
+        | Feature::AtTimeZone
+        | Feature::ArrayLiteral
+        | Feature::SubstringFrom
+        | Feature::PositionIn
+        | Feature::TrimFrom
+        | Feature::EscapedLiteral
+        | Feature::GroupingSets
+        | Feature::Filter
+        | Feature::DistinctOn
+        | Feature::DistinctMultipleArguments
+        | Feature::FullJoin
+        | Feature::Lateral
+        | Feature::ParenthesizedSetOperand
+        | Feature::NationalLiteral
+        | Feature::NullSafeEqual
+        | Feature::LimitAll
+        | Feature::OffsetRows => true,
+        Feature::TryCast
+        | Feature::RLike
+        | Feature::Glob
+        | Feature::Convert
+        | Feature::ConvertTypeFirst
+        | Feature::KeywordCall
+        | Feature::DivOperator
+        | Feature::ModOperator
+        | Feature::Qualify
+        | Feature::NullTreatment
+        | Feature::FilterInArguments
+        | Feature::Separator
+        | Feature::Pivot
+        | Feature::Apply
+        | Feature::TableHint
+        | Feature::QueryHint
+        | Feature::Minus => false,
+    }
+}

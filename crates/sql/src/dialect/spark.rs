@@ -1,6 +1,6 @@
-//! Spark SQL: backticks, structs, lateral aliases.
+//! Spark SQL: backtick identifiers, structs, lateral column aliases.
 
-// The macro that derives the grammar also writes a constructor, which a static cannot call.
+// `derive_dialect!` also generates a constructor, which a static cannot call.
 #![allow(dead_code)]
 
 use std::sync::LazyLock;
@@ -9,14 +9,16 @@ use sqlparser::derive_dialect;
 use sqlparser::dialect::DatabricksDialect;
 
 use super::{
-    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, IntervalSyntax, LimitSyntax,
-    NameCase, NullOrder, Part, Phrase, Unit, WordList, ZeroDivision, errors,
+    AliasVisibility, CanonicalFunction, Concatenation, DatePart, Dialect, DoubleQuotes, Feature, FunctionTable,
+    IdentifierCase, IntervalSyntax, LimitSyntax, NullOrder, ReservedWords, UngroupedColumns, Unit, ZeroDivision,
+    errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> = LazyLock::new(|| FunctionTable::parse(include_str!("functions/spark.tsv")));
-static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/spark.txt")));
+static RESERVED_WORDS: LazyLock<ReservedWords> =
+    LazyLock::new(|| ReservedWords::parse(include_str!("reserved_words/spark.txt")));
 
-// `INTERVAL '7 days'` needs no unit behind it.
+// `INTERVAL '7 days'` needs no unit after the literal.
 derive_dialect!(
     SparkGrammar,
     DatabricksDialect,
@@ -25,75 +27,75 @@ derive_dialect!(
 );
 
 #[rustfmt::skip]
-static SAYS: &[(Phrase, &str)] = &[
-    (Phrase::Part(Part::Year), "year({0})"),
-    (Phrase::Part(Part::Quarter), "quarter({0})"),
-    (Phrase::Part(Part::Month), "month({0})"),
-    (Phrase::Part(Part::Week), "weekofyear({0})"),
-    (Phrase::Part(Part::Day), "day({0})"),
-    (Phrase::Part(Part::Hour), "hour({0})"),
-    (Phrase::Part(Part::Minute), "minute({0})"),
-    (Phrase::Part(Part::Second), "second({0})"),
-    (Phrase::Part(Part::DayOfYear), "date_format({0}, 'D')"),
-    (Phrase::Part(Part::Sunday0), "(dayofweek({0}) - 1)"),
-    (Phrase::Part(Part::Sunday1), "dayofweek({0})"),
-    (Phrase::Part(Part::Monday0), "((dayofweek({0}) + 5) % 7)"),
-    (Phrase::Part(Part::Monday1), "((dayofweek({0}) + 5) % 7 + 1)"),
-    (Phrase::Part(Part::Epoch), "unix_timestamp({0})"),
-    (Phrase::Truncate(Unit::Year), "trunc({0}, 'YEAR')"),
-    (Phrase::Truncate(Unit::Quarter), "trunc({0}, 'QUARTER')"),
-    (Phrase::Truncate(Unit::Month), "trunc({0}, 'MONTH')"),
-    (Phrase::Truncate(Unit::Week), "date_sub({0}, (dayofweek({0}) + 5) % 7)"),
-    (Phrase::Truncate(Unit::Day), "CAST({0} AS DATE)"),
-    (Phrase::Plus(Unit::Day), "({0} {sign} INTERVAL '{count}' DAY)"),
-    (Phrase::PlusSome(Unit::Day), "date_add({0}, {1})"),
-    (Phrase::Plus(Unit::Month), "({0} {sign} INTERVAL '{count}' MONTH)"),
-    (Phrase::PlusSome(Unit::Month), "add_months({0}, {1})"),
-    (Phrase::Plus(Unit::Year), "({0} {sign} INTERVAL '{count}' YEAR)"),
-    (Phrase::Plus(Unit::Hour), "({0} {sign} INTERVAL '{count}' HOUR)"),
-    (Phrase::Plus(Unit::Minute), "({0} {sign} INTERVAL '{count}' MINUTE)"),
-    (Phrase::Plus(Unit::Second), "({0} {sign} INTERVAL '{count}' SECOND)"),
-    (Phrase::Between(Unit::Day), "datediff({0}, {1})"),
-    (Phrase::Between(Unit::Month), "((year({0}) - year({1})) * 12 + month({0}) - month({1}))"),
-    (Phrase::Between(Unit::Year), "(year({0}) - year({1}))"),
-    (Phrase::Full(Unit::Month), "CAST(months_between({0}, {1}) AS INT)"),
-    (Phrase::Full(Unit::Year), "CAST(months_between({0}, {1}) / 12 AS INT)"),
-    (Phrase::Format, "date_format({0}, {1:java})"),
-    (Phrase::ParseDate, "to_date({0}, {1:java})"),
-    (Phrase::ParseMoment, "to_timestamp({0}, {1:java})"),
-    (Phrase::FromUnix, "from_unixtime({0})"),
-    (Phrase::LastDay, "last_day({0})"),
-    (Phrase::Julian, "(unix_timestamp({0}) / 86400 + 2440587.5)"),
-    (Phrase::Length, "length({0})"),
-    (Phrase::IfNull, "coalesce({0}, {1})"),
-    (Phrase::If, "if({0}, {1}, {2})"),
-    (Phrase::Now, "current_timestamp()"),
-    (Phrase::Today, "current_date()"),
-    (Phrase::Position, "locate({0}, {1})"),
-    (Phrase::EndsWith, "(substr({0}, -length({1})) = {1})"),
-    (Phrase::Before, "substring_index({0}, {1}, 1)"),
-    (Phrase::Random, "rand()"),
-    (Phrase::Substring, "substr({0}, {1}, {2})"),
-    (Phrase::Divide, "(({0}) / ({1}))"),
-    (Phrase::SafeDivide, "(({0}) / NULLIF({1}, 0))"),
-    (Phrase::Subtract, "(({0}) - ({1}))"),
-    (Phrase::Multiply, "(({0}) * ({1}))"),
-    (Phrase::Add, "(({0}) + ({1}))"),
-    (Phrase::JoinTexts, "concat_ws({1}, collect_list({0}))"),
-    (Phrase::Deviation, "stddev_samp({0})"),
-    (Phrase::ToText, "CAST({0} AS STRING)"),
+static FUNCTION_TEMPLATES: &[(CanonicalFunction, &str)] = &[
+    (CanonicalFunction::DatePart(DatePart::Year), "year({0})"),
+    (CanonicalFunction::DatePart(DatePart::Quarter), "quarter({0})"),
+    (CanonicalFunction::DatePart(DatePart::Month), "month({0})"),
+    (CanonicalFunction::DatePart(DatePart::Week), "weekofyear({0})"),
+    (CanonicalFunction::DatePart(DatePart::Day), "day({0})"),
+    (CanonicalFunction::DatePart(DatePart::Hour), "hour({0})"),
+    (CanonicalFunction::DatePart(DatePart::Minute), "minute({0})"),
+    (CanonicalFunction::DatePart(DatePart::Second), "second({0})"),
+    (CanonicalFunction::DatePart(DatePart::DayOfYear), "date_format({0}, 'D')"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekSunday0), "(dayofweek({0}) - 1)"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekSunday1), "dayofweek({0})"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekMonday0), "((dayofweek({0}) + 5) % 7)"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekMonday1), "((dayofweek({0}) + 5) % 7 + 1)"),
+    (CanonicalFunction::DatePart(DatePart::Epoch), "unix_timestamp({0})"),
+    (CanonicalFunction::DateTrunc(Unit::Year), "trunc({0}, 'YEAR')"),
+    (CanonicalFunction::DateTrunc(Unit::Quarter), "trunc({0}, 'QUARTER')"),
+    (CanonicalFunction::DateTrunc(Unit::Month), "trunc({0}, 'MONTH')"),
+    (CanonicalFunction::DateTrunc(Unit::Week), "date_sub({0}, (dayofweek({0}) + 5) % 7)"),
+    (CanonicalFunction::DateTrunc(Unit::Day), "CAST({0} AS DATE)"),
+    (CanonicalFunction::DateAdd(Unit::Day), "({0} {sign} INTERVAL '{count}' DAY)"),
+    (CanonicalFunction::DateAddExpr(Unit::Day), "date_add({0}, {1})"),
+    (CanonicalFunction::DateAdd(Unit::Month), "({0} {sign} INTERVAL '{count}' MONTH)"),
+    (CanonicalFunction::DateAddExpr(Unit::Month), "add_months({0}, {1})"),
+    (CanonicalFunction::DateAdd(Unit::Year), "({0} {sign} INTERVAL '{count}' YEAR)"),
+    (CanonicalFunction::DateAdd(Unit::Hour), "({0} {sign} INTERVAL '{count}' HOUR)"),
+    (CanonicalFunction::DateAdd(Unit::Minute), "({0} {sign} INTERVAL '{count}' MINUTE)"),
+    (CanonicalFunction::DateAdd(Unit::Second), "({0} {sign} INTERVAL '{count}' SECOND)"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Day), "datediff({0}, {1})"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Month), "((year({0}) - year({1})) * 12 + month({0}) - month({1}))"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Year), "(year({0}) - year({1}))"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Month), "CAST(months_between({0}, {1}) AS INT)"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Year), "CAST(months_between({0}, {1}) / 12 AS INT)"),
+    (CanonicalFunction::FormatDate, "date_format({0}, {1:java})"),
+    (CanonicalFunction::ParseDate, "to_date({0}, {1:java})"),
+    (CanonicalFunction::ParseTimestamp, "to_timestamp({0}, {1:java})"),
+    (CanonicalFunction::FromUnixTime, "from_unixtime({0})"),
+    (CanonicalFunction::LastDay, "last_day({0})"),
+    (CanonicalFunction::JulianDay, "(unix_timestamp({0}) / 86400 + 2440587.5)"),
+    (CanonicalFunction::Length, "length({0})"),
+    (CanonicalFunction::IfNull, "coalesce({0}, {1})"),
+    (CanonicalFunction::If, "if({0}, {1}, {2})"),
+    (CanonicalFunction::Now, "current_timestamp()"),
+    (CanonicalFunction::CurrentDate, "current_date()"),
+    (CanonicalFunction::Position, "locate({0}, {1})"),
+    (CanonicalFunction::EndsWith, "(substr({0}, -length({1})) = {1})"),
+    (CanonicalFunction::SplitFirst, "substring_index({0}, {1}, 1)"),
+    (CanonicalFunction::Random, "rand()"),
+    (CanonicalFunction::Substring, "substr({0}, {1}, {2})"),
+    (CanonicalFunction::Divide, "(({0}) / ({1}))"),
+    (CanonicalFunction::SafeDivide, "(({0}) / NULLIF({1}, 0))"),
+    (CanonicalFunction::Subtract, "(({0}) - ({1}))"),
+    (CanonicalFunction::Multiply, "(({0}) * ({1}))"),
+    (CanonicalFunction::Add, "(({0}) + ({1}))"),
+    (CanonicalFunction::StringAgg, "concat_ws({1}, collect_list({0}))"),
+    (CanonicalFunction::StddevSamp, "stddev_samp({0})"),
+    (CanonicalFunction::ToText, "CAST({0} AS STRING)"),
 ];
 
-/// Spark SQL 3.5, ANSI mode off (its default).
+/// Dialect of Spark SQL 3.5 with ANSI mode off (its default).
 pub static SPARK: Dialect = Dialect {
     name: "spark",
     title: "Spark SQL",
     other_names: &["sparksql", "spark_sql", "databricks"],
     grammar: &SparkGrammar { dialect: DatabricksDialect {} },
-    quote: '`',
-    names: NameCase::Ignored,
-    double_quotes: DoubleQuotes::Text,
-    aliases: AliasUse {
+    identifier_quote: '`',
+    identifier_case: IdentifierCase::Ignored,
+    double_quotes: DoubleQuotes::StringLiteral,
+    alias_visibility: AliasVisibility {
         in_where: false,
         in_group_by: true,
         in_group_by_expression: true,
@@ -112,7 +114,7 @@ pub static SPARK: Dialect = Dialect {
     duplicate_columns_allowed: false,
     struct_fields: true,
     recursion_needs_no_keyword: false,
-    grouping: Grouping::Refused,
+    grouping: UngroupedColumns::Rejected,
     strict_types: false,
     subtracts_dates: true,
     literals_adapt: true,
@@ -122,16 +124,16 @@ pub static SPARK: Dialect = Dialect {
     many_rows_error: true,
     like_ignores_case: false,
     limit: LimitSyntax { comma: false, offset: true, offset_first: false, fetch: false, top: false },
-    interval: IntervalSyntax { words: true, quoted: true, bare: true },
+    interval: IntervalSyntax { tokens: true, quoted: true, bare: true },
     concat: Concatenation { pipes: true, function: true },
-    hidden_columns: &["_metadata"],
+    system_columns: &["_metadata"],
     system_schemas: &["information_schema", "system", "global_temp"],
-    only_schemas: &[],
+    allowed_qualifiers: &[],
     system_tables: &[],
     secret_tables: &[],
     substitutes_variables: true,
     quoted_names_may_be_patterns: true,
-    longest_name: 0,
+    max_identifier_bytes: 0,
     file_schemas: &[
         "text",
         "csv",
@@ -150,25 +152,11 @@ pub static SPARK: Dialect = Dialect {
         "xml",
     ],
     null_order: NullOrder::Smallest,
-    lacks: &[
-        Feature::Convert,
-        Feature::ConvertTypeFirst,
-        Feature::FilterInside,
-        Feature::DoubleColonCast,
-        Feature::SimilarTo,
-        Feature::EscapedLiteral,
-        Feature::RegexTilde,
-        Feature::Glob,
-        Feature::DistinctOn,
-        Feature::Apply,
-        Feature::Separator,
-        Feature::ArrayLiteral,
-        Feature::AtTimeZone,
-    ],
+    supports_feature,
     functions: &FUNCTIONS,
-    newer: &[],
-    says: SAYS,
-    forms: &[
+    recent_functions: &[],
+    function_templates: FUNCTION_TEMPLATES,
+    signatures: &[
         ("date_add", "0 1"),
         ("date_add", "_u 1 0"),
         ("date_sub", "0 1"),
@@ -177,9 +165,57 @@ pub static SPARK: Dialect = Dialect {
         ("date_format", "0 fj"),
     ],
     user_functions: true,
-    reserved: &RESERVED,
-    reserved_behind_as: false,
+    reserved_words: &RESERVED_WORDS,
+    any_word_after_as: false,
     errors: errors::SPARK,
-    notes: "Names that need quotes take backticks; text is in single quotes. Dates: year(d), date_trunc('MONTH', d), \
+    prompt_notes: "Names that need quotes take backticks; text is in single quotes. Dates: year(d), date_trunc('MONTH', d), \
             date_add(d, 7), datediff(end, start), date_format(d, 'yyyy-MM'). `/` divides exactly, `div` truncates.",
 };
+
+fn supports_feature(feature: Feature) -> bool {
+    match feature {
+        Feature::TryCast
+        | Feature::CastToDate
+        | Feature::ILike
+        | Feature::RLike
+        | Feature::AnyAll
+        | Feature::Extract
+        | Feature::Interval
+        | Feature::KeywordCall
+        | Feature::TypedLiteral
+        | Feature::SubstringFrom
+        | Feature::PositionIn
+        | Feature::TrimFrom
+        | Feature::DivOperator
+        | Feature::ModOperator
+        | Feature::Qualify
+        | Feature::GroupingSets
+        | Feature::NullTreatment
+        | Feature::Filter
+        | Feature::DistinctMultipleArguments
+        | Feature::FullJoin
+        | Feature::Lateral
+        | Feature::Pivot
+        | Feature::ParenthesizedSetOperand
+        | Feature::NationalLiteral
+        | Feature::NullSafeEqual
+        | Feature::LimitAll
+        | Feature::OffsetRows
+        | Feature::TableHint
+        | Feature::QueryHint
+        | Feature::Minus => true,
+        Feature::DoubleColonCast
+        | Feature::SimilarTo
+        | Feature::RegexTilde
+        | Feature::Glob
+        | Feature::Convert
+        | Feature::ConvertTypeFirst
+        | Feature::AtTimeZone
+        | Feature::ArrayLiteral
+        | Feature::EscapedLiteral
+        | Feature::FilterInArguments
+        | Feature::Separator
+        | Feature::DistinctOn
+        | Feature::Apply => false,
+    }
+}

@@ -1,131 +1,133 @@
-//! SQLite: forgiving in types and quotes, one file, no users.
+//! SQLite: lenient types and quotes, a single file, no users.
 
 use std::sync::LazyLock;
 
 use super::{
-    AliasUse, Concatenation, Dialect, DoubleQuotes, Feature, FunctionTable, Grouping, IntervalSyntax, LimitSyntax,
-    NameCase, NullOrder, Part, Phrase, Unit, WordList, ZeroDivision, errors,
+    AliasVisibility, CanonicalFunction, Concatenation, DatePart, Dialect, DoubleQuotes, Feature, FunctionTable,
+    IdentifierCase, IntervalSyntax, LimitSyntax, NullOrder, ReservedWords, UngroupedColumns, Unit, ZeroDivision,
+    errors,
 };
 
 static FUNCTIONS: LazyLock<FunctionTable> =
     LazyLock::new(|| FunctionTable::parse(include_str!("functions/sqlite.tsv")));
-static RESERVED: LazyLock<WordList> = LazyLock::new(|| WordList::parse(include_str!("words/sqlite.txt")));
+static RESERVED_WORDS: LazyLock<ReservedWords> =
+    LazyLock::new(|| ReservedWords::parse(include_str!("reserved_words/sqlite.txt")));
 
-/// Since 3.44 (2023) and 3.48 (2025).
-static NEWER: &[&str] = &["concat", "concat_ws", "if", "string_agg"];
+/// Functions added in SQLite 3.44 (2023) and 3.48 (2025).
+static RECENT_FUNCTIONS: &[&str] = &["concat", "concat_ws", "if", "string_agg"];
 
 #[rustfmt::skip]
-static SAYS: &[(Phrase, &str)] = &[
-    (Phrase::Part(Part::Year), "CAST(strftime('%Y', {0}) AS INTEGER)"),
-    (Phrase::Part(Part::Quarter), "((CAST(strftime('%m', {0}) AS INTEGER) + 2) / 3)"),
-    (Phrase::Part(Part::Month), "CAST(strftime('%m', {0}) AS INTEGER)"),
-    (Phrase::Part(Part::Week), "((strftime('%j', date({0}, '-3 days', 'weekday 4')) - 1) / 7 + 1)"),
-    (Phrase::Part(Part::Day), "CAST(strftime('%d', {0}) AS INTEGER)"),
-    (Phrase::Part(Part::Hour), "CAST(strftime('%H', {0}) AS INTEGER)"),
-    (Phrase::Part(Part::Minute), "CAST(strftime('%M', {0}) AS INTEGER)"),
-    (Phrase::Part(Part::Second), "CAST(strftime('%S', {0}) AS INTEGER)"),
-    (Phrase::Part(Part::DayOfYear), "CAST(strftime('%j', {0}) AS INTEGER)"),
-    (Phrase::Part(Part::Sunday0), "CAST(strftime('%w', {0}) AS INTEGER)"),
-    (Phrase::Part(Part::Sunday1), "(CAST(strftime('%w', {0}) AS INTEGER) + 1)"),
-    (Phrase::Part(Part::Monday0), "((CAST(strftime('%w', {0}) AS INTEGER) + 6) % 7)"),
-    (Phrase::Part(Part::Monday1), "((CAST(strftime('%w', {0}) AS INTEGER) + 6) % 7 + 1)"),
-    (Phrase::Part(Part::Epoch), "(strftime('%s', {0}) * 1.0)"),
-    (Phrase::Truncate(Unit::Year), "date({0}, 'start of year')"),
-    (Phrase::Truncate(Unit::Quarter), "date({0}, 'start of month', ((1 - strftime('%m', {0})) % 3) || ' months')"),
-    (Phrase::Truncate(Unit::Month), "date({0}, 'start of month')"),
-    (Phrase::Truncate(Unit::Week), "date({0}, 'weekday 0', '-6 days')"),
-    (Phrase::Truncate(Unit::Day), "date({0})"),
-    (Phrase::Truncate(Unit::Hour), "strftime('%Y-%m-%d %H:00:00', {0})"),
-    (Phrase::Truncate(Unit::Minute), "strftime('%Y-%m-%d %H:%M:00', {0})"),
-    (Phrase::Plus(Unit::Second), "datetime({0}, '{sign}{count} seconds')"),
-    (Phrase::Plus(Unit::Minute), "datetime({0}, '{sign}{count} minutes')"),
-    (Phrase::Plus(Unit::Hour), "datetime({0}, '{sign}{count} hours')"),
-    (Phrase::Plus(Unit::Day), "{date}({0}, '{sign}{count} days')"),
-    (Phrase::Plus(Unit::Month), "{date}({0}, '{sign}{count} months')"),
-    (Phrase::Plus(Unit::Year), "{date}({0}, '{sign}{count} years')"),
-    (Phrase::PlusSome(Unit::Second), "datetime({0}, ({1}) || ' seconds')"),
-    (Phrase::PlusSome(Unit::Minute), "datetime({0}, ({1}) || ' minutes')"),
-    (Phrase::PlusSome(Unit::Hour), "datetime({0}, ({1}) || ' hours')"),
-    (Phrase::PlusSome(Unit::Day), "{date}({0}, ({1}) || ' days')"),
-    (Phrase::PlusSome(Unit::Month), "{date}({0}, ({1}) || ' months')"),
-    (Phrase::PlusSome(Unit::Year), "{date}({0}, ({1}) || ' years')"),
-    (Phrase::Between(Unit::Second), "(strftime('%s', {0}) - strftime('%s', {1}))"),
-    (Phrase::Between(Unit::Minute), "(strftime('%s', {0}) / 60 - strftime('%s', {1}) / 60)"),
-    (Phrase::Between(Unit::Hour), "(strftime('%s', {0}) / 3600 - strftime('%s', {1}) / 3600)"),
-    (Phrase::Between(Unit::Day), "CAST(julianday(date({0})) - julianday(date({1})) AS INTEGER)"),
-    (Phrase::Between(Unit::Month), "((strftime('%Y', {0}) - strftime('%Y', {1})) * 12 + strftime('%m', {0}) - strftime('%m', {1}))"),
-    (Phrase::Between(Unit::Year), "(strftime('%Y', {0}) - strftime('%Y', {1}))"),
-    (Phrase::Full(Unit::Second), "(strftime('%s', {0}) - strftime('%s', {1}))"),
-    (Phrase::Full(Unit::Minute), "((strftime('%s', {0}) - strftime('%s', {1})) / 60)"),
-    (Phrase::Full(Unit::Hour), "((strftime('%s', {0}) - strftime('%s', {1})) / 3600)"),
-    (Phrase::Full(Unit::Day), "CAST(julianday({0}) - julianday({1}) AS INTEGER)"),
-    (Phrase::Full(Unit::Month), "((strftime('%Y', {0}) - strftime('%Y', {1})) * 12 + strftime('%m', {0}) - strftime('%m', {1}) - (strftime('%d', {0}) < strftime('%d', {1})))"),
-    (Phrase::Full(Unit::Year), "(strftime('%Y', {0}) - strftime('%Y', {1}) - (strftime('%m-%d', {0}) < strftime('%m-%d', {1})))"),
-    (Phrase::Elapsed, "((strftime('%s', {0}) - strftime('%s', {1})) * 1.0)"),
-    (Phrase::Format, "strftime({1:sqlite}, {0})"),
-    (Phrase::DayName, "CASE strftime('%w', {0}) WHEN '0' THEN 'Sunday' WHEN '1' THEN 'Monday' WHEN '2' THEN 'Tuesday' WHEN '3' THEN 'Wednesday' WHEN '4' THEN 'Thursday' WHEN '5' THEN 'Friday' WHEN '6' THEN 'Saturday' END"),
-    (Phrase::MonthName, "CASE strftime('%m', {0}) WHEN '01' THEN 'January' WHEN '02' THEN 'February' WHEN '03' THEN 'March' WHEN '04' THEN 'April' WHEN '05' THEN 'May' WHEN '06' THEN 'June' WHEN '07' THEN 'July' WHEN '08' THEN 'August' WHEN '09' THEN 'September' WHEN '10' THEN 'October' WHEN '11' THEN 'November' WHEN '12' THEN 'December' END"),
-    (Phrase::DayShort, "substr('SunMonTueWedThuFriSat', strftime('%w', {0}) * 3 + 1, 3)"),
-    (Phrase::MonthShort, "substr('JanFebMarAprMayJunJulAugSepOctNovDec', strftime('%m', {0}) * 3 - 2, 3)"),
-    (Phrase::FromUnix, "datetime({0}, 'unixepoch')"),
-    (Phrase::MakeDate, "printf('%04d-%02d-%02d', {0}, {1}, {2})"),
-    (Phrase::LastDay, "date({0}, 'start of month', '+1 month', '-1 day')"),
-    (Phrase::Julian, "julianday({0})"),
-    (Phrase::Now, "datetime('now')"),
-    (Phrase::Today, "date('now')"),
-    (Phrase::Left, "substr({0}, 1, {1})"),
-    (Phrase::Right, "substr({0}, -({1}))"),
-    (Phrase::Length, "length({0})"),
-    (Phrase::IfNull, "ifnull({0}, {1})"),
-    (Phrase::If, "iif({0}, {1}, {2})"),
-    (Phrase::Greatest, "max({*})"),
-    (Phrase::Least, "min({*})"),
-    (Phrase::Position, "instr({1}, {0})"),
-    (Phrase::Substring, "substr({0}, {1}, {2})"),
-    (Phrase::Upper, "upper({0})"),
-    (Phrase::Lower, "lower({0})"),
-    (Phrase::PadLeft, "CASE WHEN length({0}) < ({1}) THEN substr(replace(hex(zeroblob({1})), '00', {2}), 1, ({1}) - length({0})) || ({0}) ELSE substr({0}, 1, {1}) END"),
-    (Phrase::PadRight, "CASE WHEN length({0}) < ({1}) THEN ({0}) || substr(replace(hex(zeroblob({1})), '00', {2}), 1, ({1}) - length({0})) ELSE substr({0}, 1, {1}) END"),
-    (Phrase::Contains, "(instr({0}, {1}) > 0)"),
-    (Phrase::StartsWith, "(substr({0}, 1, length({1})) = {1})"),
-    (Phrase::EndsWith, "(substr({0}, -length({1})) = {1})"),
-    (Phrase::Before, "substr({0}, 1, instr(({0}) || ({1}), {1}) - 1)"),
-    (Phrase::Random, "(random() / 18446744073709551616.0 + 0.5)"),
-    (Phrase::Quotient, "CAST(({0}) / ({1}) AS INTEGER)"),
-    (Phrase::CutNumber, "(CAST(round(({0}) * {2}, 9) AS INTEGER) / {2})"),
-    (Phrase::JoinDistinct, "group_concat(DISTINCT {0})"),
-    (Phrase::Written, "quote({0})"),
-    (Phrase::Variance, "((COUNT({0}) * SUM(({0}) * 1.0 * ({0})) - TOTAL({0}) * TOTAL({0})) / COUNT({0}) / (COUNT({0}) - 1))"),
-    (Phrase::VarianceOfAll, "((COUNT({0}) * SUM(({0}) * 1.0 * ({0})) - TOTAL({0}) * TOTAL({0})) / COUNT({0}) / COUNT({0}))"),
-    (Phrase::Deviation, "sqrt(max(((COUNT({0}) * SUM(({0}) * 1.0 * ({0})) - TOTAL({0}) * TOTAL({0})) / COUNT({0}) / (COUNT({0}) - 1)), 0))"),
-    (Phrase::DeviationOfAll, "sqrt(max(((COUNT({0}) * SUM(({0}) * 1.0 * ({0})) - TOTAL({0}) * TOTAL({0})) / COUNT({0}) / COUNT({0})), 0))"),
-    (Phrase::Divide, "(CAST({0} AS REAL) / ({1}))"),
-    (Phrase::SafeDivide, "(CAST({0} AS REAL) / ({1}))"),
-    (Phrase::Concat, "({|})"),
-    (Phrase::Subtract, "(({0}) - ({1}))"),
-    (Phrase::Multiply, "(({0}) * ({1}))"),
-    (Phrase::Add, "(({0}) + ({1}))"),
-    (Phrase::JoinTexts, "group_concat({0}, {1})"),
-    (Phrase::Rounded, "CAST(ROUND({0}) AS INTEGER)"),
-    (Phrase::RoundedTo, "ROUND({0}, {1})"),
-    (Phrase::CutText, "substr(CAST({0} AS TEXT), 1, {1})"),
-    (Phrase::ToNumber, "CAST({0} AS REAL)"),
-    (Phrase::ToText, "CAST({0} AS TEXT)"),
-    (Phrase::ToDate, "date({0})"),
-    (Phrase::ToTimestamp, "datetime({0})"),
-    (Phrase::ToTime, "time({0})"),
+static FUNCTION_TEMPLATES: &[(CanonicalFunction, &str)] = &[
+    (CanonicalFunction::DatePart(DatePart::Year), "CAST(strftime('%Y', {0}) AS INTEGER)"),
+    (CanonicalFunction::DatePart(DatePart::Quarter), "((CAST(strftime('%m', {0}) AS INTEGER) + 2) / 3)"),
+    (CanonicalFunction::DatePart(DatePart::Month), "CAST(strftime('%m', {0}) AS INTEGER)"),
+    (CanonicalFunction::DatePart(DatePart::Week), "((strftime('%j', date({0}, '-3 days', 'weekday 4')) - 1) / 7 + 1)"),
+    (CanonicalFunction::DatePart(DatePart::Day), "CAST(strftime('%d', {0}) AS INTEGER)"),
+    (CanonicalFunction::DatePart(DatePart::Hour), "CAST(strftime('%H', {0}) AS INTEGER)"),
+    (CanonicalFunction::DatePart(DatePart::Minute), "CAST(strftime('%M', {0}) AS INTEGER)"),
+    (CanonicalFunction::DatePart(DatePart::Second), "CAST(strftime('%S', {0}) AS INTEGER)"),
+    (CanonicalFunction::DatePart(DatePart::DayOfYear), "CAST(strftime('%j', {0}) AS INTEGER)"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekSunday0), "CAST(strftime('%w', {0}) AS INTEGER)"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekSunday1), "(CAST(strftime('%w', {0}) AS INTEGER) + 1)"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekMonday0), "((CAST(strftime('%w', {0}) AS INTEGER) + 6) % 7)"),
+    (CanonicalFunction::DatePart(DatePart::DayOfWeekMonday1), "((CAST(strftime('%w', {0}) AS INTEGER) + 6) % 7 + 1)"),
+    (CanonicalFunction::DatePart(DatePart::Epoch), "(strftime('%s', {0}) * 1.0)"),
+    (CanonicalFunction::DateTrunc(Unit::Year), "date({0}, 'start of year')"),
+    (CanonicalFunction::DateTrunc(Unit::Quarter), "date({0}, 'start of month', ((1 - strftime('%m', {0})) % 3) || ' months')"),
+    (CanonicalFunction::DateTrunc(Unit::Month), "date({0}, 'start of month')"),
+    (CanonicalFunction::DateTrunc(Unit::Week), "date({0}, 'weekday 0', '-6 days')"),
+    (CanonicalFunction::DateTrunc(Unit::Day), "date({0})"),
+    (CanonicalFunction::DateTrunc(Unit::Hour), "strftime('%Y-%m-%d %H:00:00', {0})"),
+    (CanonicalFunction::DateTrunc(Unit::Minute), "strftime('%Y-%m-%d %H:%M:00', {0})"),
+    (CanonicalFunction::DateAdd(Unit::Second), "datetime({0}, '{sign}{count} seconds')"),
+    (CanonicalFunction::DateAdd(Unit::Minute), "datetime({0}, '{sign}{count} minutes')"),
+    (CanonicalFunction::DateAdd(Unit::Hour), "datetime({0}, '{sign}{count} hours')"),
+    (CanonicalFunction::DateAdd(Unit::Day), "{date}({0}, '{sign}{count} days')"),
+    (CanonicalFunction::DateAdd(Unit::Month), "{date}({0}, '{sign}{count} months')"),
+    (CanonicalFunction::DateAdd(Unit::Year), "{date}({0}, '{sign}{count} years')"),
+    (CanonicalFunction::DateAddExpr(Unit::Second), "datetime({0}, ({1}) || ' seconds')"),
+    (CanonicalFunction::DateAddExpr(Unit::Minute), "datetime({0}, ({1}) || ' minutes')"),
+    (CanonicalFunction::DateAddExpr(Unit::Hour), "datetime({0}, ({1}) || ' hours')"),
+    (CanonicalFunction::DateAddExpr(Unit::Day), "{date}({0}, ({1}) || ' days')"),
+    (CanonicalFunction::DateAddExpr(Unit::Month), "{date}({0}, ({1}) || ' months')"),
+    (CanonicalFunction::DateAddExpr(Unit::Year), "{date}({0}, ({1}) || ' years')"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Second), "(strftime('%s', {0}) - strftime('%s', {1}))"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Minute), "(strftime('%s', {0}) / 60 - strftime('%s', {1}) / 60)"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Hour), "(strftime('%s', {0}) / 3600 - strftime('%s', {1}) / 3600)"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Day), "CAST(julianday(date({0})) - julianday(date({1})) AS INTEGER)"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Month), "((strftime('%Y', {0}) - strftime('%Y', {1})) * 12 + strftime('%m', {0}) - strftime('%m', {1}))"),
+    (CanonicalFunction::DateDiffBoundaries(Unit::Year), "(strftime('%Y', {0}) - strftime('%Y', {1}))"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Second), "(strftime('%s', {0}) - strftime('%s', {1}))"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Minute), "((strftime('%s', {0}) - strftime('%s', {1})) / 60)"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Hour), "((strftime('%s', {0}) - strftime('%s', {1})) / 3600)"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Day), "CAST(julianday({0}) - julianday({1}) AS INTEGER)"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Month), "((strftime('%Y', {0}) - strftime('%Y', {1})) * 12 + strftime('%m', {0}) - strftime('%m', {1}) - (strftime('%d', {0}) < strftime('%d', {1})))"),
+    (CanonicalFunction::DateDiffElapsed(Unit::Year), "(strftime('%Y', {0}) - strftime('%Y', {1}) - (strftime('%m-%d', {0}) < strftime('%m-%d', {1})))"),
+    (CanonicalFunction::SecondsBetween, "((strftime('%s', {0}) - strftime('%s', {1})) * 1.0)"),
+    (CanonicalFunction::FormatDate, "strftime({1:sqlite}, {0})"),
+    (CanonicalFunction::DayName, "CASE strftime('%w', {0}) WHEN '0' THEN 'Sunday' WHEN '1' THEN 'Monday' WHEN '2' THEN 'Tuesday' WHEN '3' THEN 'Wednesday' WHEN '4' THEN 'Thursday' WHEN '5' THEN 'Friday' WHEN '6' THEN 'Saturday' END"),
+    (CanonicalFunction::MonthName, "CASE strftime('%m', {0}) WHEN '01' THEN 'January' WHEN '02' THEN 'February' WHEN '03' THEN 'March' WHEN '04' THEN 'April' WHEN '05' THEN 'May' WHEN '06' THEN 'June' WHEN '07' THEN 'July' WHEN '08' THEN 'August' WHEN '09' THEN 'September' WHEN '10' THEN 'October' WHEN '11' THEN 'November' WHEN '12' THEN 'December' END"),
+    (CanonicalFunction::DayNameShort, "substr('SunMonTueWedThuFriSat', strftime('%w', {0}) * 3 + 1, 3)"),
+    (CanonicalFunction::MonthNameShort, "substr('JanFebMarAprMayJunJulAugSepOctNovDec', strftime('%m', {0}) * 3 - 2, 3)"),
+    (CanonicalFunction::FromUnixTime, "datetime({0}, 'unixepoch')"),
+    (CanonicalFunction::MakeDate, "printf('%04d-%02d-%02d', {0}, {1}, {2})"),
+    (CanonicalFunction::LastDay, "date({0}, 'start of month', '+1 month', '-1 day')"),
+    (CanonicalFunction::JulianDay, "julianday({0})"),
+    (CanonicalFunction::Now, "datetime('now')"),
+    (CanonicalFunction::CurrentDate, "date('now')"),
+    (CanonicalFunction::Left, "substr({0}, 1, {1})"),
+    (CanonicalFunction::Right, "substr({0}, -({1}))"),
+    (CanonicalFunction::Length, "length({0})"),
+    (CanonicalFunction::IfNull, "ifnull({0}, {1})"),
+    (CanonicalFunction::If, "iif({0}, {1}, {2})"),
+    (CanonicalFunction::Greatest, "max({*})"),
+    (CanonicalFunction::Least, "min({*})"),
+    (CanonicalFunction::Position, "instr({1}, {0})"),
+    (CanonicalFunction::Substring, "substr({0}, {1}, {2})"),
+    (CanonicalFunction::Upper, "upper({0})"),
+    (CanonicalFunction::Lower, "lower({0})"),
+    (CanonicalFunction::PadLeft, "CASE WHEN length({0}) < ({1}) THEN substr(replace(hex(zeroblob({1})), '00', {2}), 1, ({1}) - length({0})) || ({0}) ELSE substr({0}, 1, {1}) END"),
+    (CanonicalFunction::PadRight, "CASE WHEN length({0}) < ({1}) THEN ({0}) || substr(replace(hex(zeroblob({1})), '00', {2}), 1, ({1}) - length({0})) ELSE substr({0}, 1, {1}) END"),
+    (CanonicalFunction::Contains, "(instr({0}, {1}) > 0)"),
+    (CanonicalFunction::StartsWith, "(substr({0}, 1, length({1})) = {1})"),
+    (CanonicalFunction::EndsWith, "(substr({0}, -length({1})) = {1})"),
+    (CanonicalFunction::SplitFirst, "substr({0}, 1, instr(({0}) || ({1}), {1}) - 1)"),
+    (CanonicalFunction::Random, "(random() / 18446744073709551616.0 + 0.5)"),
+    (CanonicalFunction::IntegerDivide, "CAST(({0}) / ({1}) AS INTEGER)"),
+    (CanonicalFunction::TruncateNumber, "(CAST(round(({0}) * {2}, 9) AS INTEGER) / {2})"),
+    (CanonicalFunction::StringAggDistinct, "group_concat(DISTINCT {0})"),
+    (CanonicalFunction::ToDistinctText, "quote({0})"),
+    (CanonicalFunction::VarSamp, "((COUNT({0}) * SUM(({0}) * 1.0 * ({0})) - TOTAL({0}) * TOTAL({0})) / COUNT({0}) / (COUNT({0}) - 1))"),
+    (CanonicalFunction::VarPop, "((COUNT({0}) * SUM(({0}) * 1.0 * ({0})) - TOTAL({0}) * TOTAL({0})) / COUNT({0}) / COUNT({0}))"),
+    (CanonicalFunction::StddevSamp, "sqrt(max(((COUNT({0}) * SUM(({0}) * 1.0 * ({0})) - TOTAL({0}) * TOTAL({0})) / COUNT({0}) / (COUNT({0}) - 1)), 0))"),
+    (CanonicalFunction::StddevPop, "sqrt(max(((COUNT({0}) * SUM(({0}) * 1.0 * ({0})) - TOTAL({0}) * TOTAL({0})) / COUNT({0}) / COUNT({0})), 0))"),
+    (CanonicalFunction::Divide, "(CAST({0} AS REAL) / ({1}))"),
+    (CanonicalFunction::SafeDivide, "(CAST({0} AS REAL) / ({1}))"),
+    (CanonicalFunction::Concat, "({|})"),
+    (CanonicalFunction::Subtract, "(({0}) - ({1}))"),
+    (CanonicalFunction::Multiply, "(({0}) * ({1}))"),
+    (CanonicalFunction::Add, "(({0}) + ({1}))"),
+    (CanonicalFunction::StringAgg, "group_concat({0}, {1})"),
+    (CanonicalFunction::RoundToInteger, "CAST(ROUND({0}) AS INTEGER)"),
+    (CanonicalFunction::RoundToScale, "ROUND({0}, {1})"),
+    (CanonicalFunction::TruncateText, "substr(CAST({0} AS TEXT), 1, {1})"),
+    (CanonicalFunction::ToNumber, "CAST({0} AS REAL)"),
+    (CanonicalFunction::ToText, "CAST({0} AS TEXT)"),
+    (CanonicalFunction::ToDate, "date({0})"),
+    (CanonicalFunction::ToTimestamp, "datetime({0})"),
+    (CanonicalFunction::ToTime, "time({0})"),
 ];
 
-/// SQLite 3.
+/// Dialect of SQLite 3.
 pub static SQLITE: Dialect = Dialect {
     name: "sqlite",
     title: "SQLite",
     other_names: &["sqlite3"],
     grammar: &super::sqlite_grammar::SqliteGrammar,
-    quote: '`',
-    names: NameCase::Ignored,
-    double_quotes: DoubleQuotes::NameElseText,
-    aliases: AliasUse {
+    identifier_quote: '`',
+    identifier_case: IdentifierCase::Ignored,
+    double_quotes: DoubleQuotes::IdentifierElseString,
+    alias_visibility: AliasVisibility {
         in_where: true,
         in_group_by: true,
         in_group_by_expression: true,
@@ -144,7 +146,7 @@ pub static SQLITE: Dialect = Dialect {
     duplicate_columns_allowed: true,
     struct_fields: false,
     recursion_needs_no_keyword: true,
-    grouping: Grouping::AnyRow,
+    grouping: UngroupedColumns::AnyRow,
     strict_types: false,
     subtracts_dates: false,
     literals_adapt: true,
@@ -154,11 +156,11 @@ pub static SQLITE: Dialect = Dialect {
     many_rows_error: false,
     like_ignores_case: true,
     limit: LimitSyntax { comma: true, offset: true, offset_first: false, fetch: false, top: false },
-    interval: IntervalSyntax { words: false, quoted: false, bare: false },
+    interval: IntervalSyntax { tokens: false, quoted: false, bare: false },
     concat: Concatenation { pipes: true, function: true },
-    hidden_columns: &["rowid", "oid", "_rowid_"],
+    system_columns: &["rowid", "oid", "_rowid_"],
     system_schemas: &["main", "temp"],
-    only_schemas: &["main", "temp"],
+    allowed_qualifiers: &["main", "temp"],
     system_tables: &[
         "sqlite_master",
         "sqlite_schema",
@@ -172,59 +174,64 @@ pub static SQLITE: Dialect = Dialect {
     secret_tables: &["sqlite_stat4", "sqlite_stat3", "dbpage", "sqlite_dbpage"],
     substitutes_variables: false,
     quoted_names_may_be_patterns: false,
-    longest_name: 0,
+    max_identifier_bytes: 0,
     file_schemas: &[],
     null_order: NullOrder::Smallest,
-    lacks: &[
-        Feature::Convert,
-        Feature::ConvertTypeFirst,
-        Feature::FilterInside,
-        Feature::CastToDate,
-        Feature::CalledKeyword,
-        Feature::DoubleColonCast,
-        Feature::TryCast,
-        Feature::ILike,
-        Feature::SimilarTo,
-        Feature::RLike,
-        Feature::AnyAll,
-        Feature::Extract,
-        Feature::Interval,
-        Feature::TypedLiteral,
-        Feature::AtTimeZone,
-        Feature::ArrayLiteral,
-        Feature::SubstringFrom,
-        Feature::PositionIn,
-        Feature::TrimFrom,
-        Feature::EscapedLiteral,
-        Feature::RegexTilde,
-        Feature::DivOperator,
-        Feature::ModOperator,
-        Feature::Qualify,
-        Feature::Minus,
-        Feature::GroupingSets,
-        Feature::NullTreatment,
-        Feature::DistinctOn,
-        Feature::DistinctOfSeveral,
-        Feature::Lateral,
-        Feature::Pivot,
-        Feature::Apply,
-        Feature::Separator,
-        Feature::QueryInParentheses,
-        Feature::NationalLiteral,
-        Feature::NullSafeEqual,
-        Feature::LimitAll,
-        Feature::OffsetRows,
-        Feature::TableHint,
-        Feature::QueryHint,
-    ],
+    supports_feature,
     functions: &FUNCTIONS,
-    newer: NEWER,
-    says: SAYS,
-    forms: &[],
+    recent_functions: RECENT_FUNCTIONS,
+    function_templates: FUNCTION_TEMPLATES,
+    signatures: &[],
     user_functions: false,
-    reserved: &RESERVED,
-    reserved_behind_as: false,
+    reserved_words: &RESERVED_WORDS,
+    any_word_after_as: false,
     errors: errors::SQLITE,
-    notes: "Dates are text: use date(), strftime('%Y', d), julianday(). Join text with ||. Integer division truncates: \
+    prompt_notes: "Dates are text: use date(), strftime('%Y', d), julianday(). Join text with ||. Integer division truncates: \
             multiply by 1.0 or CAST(x AS REAL). There is no YEAR(), no DATEDIFF(), no RIGHT(). Rows are limited with LIMIT n.",
 };
+
+fn supports_feature(feature: Feature) -> bool {
+    match feature {
+        Feature::Glob | Feature::Filter | Feature::FullJoin => true,
+        Feature::DoubleColonCast
+        | Feature::TryCast
+        | Feature::CastToDate
+        | Feature::ILike
+        | Feature::SimilarTo
+        | Feature::RLike
+        | Feature::RegexTilde
+        | Feature::AnyAll
+        | Feature::Extract
+        | Feature::Interval
+        | Feature::Convert
+        | Feature::ConvertTypeFirst
+        | Feature::KeywordCall
+        | Feature::TypedLiteral
+        | Feature::AtTimeZone
+        | Feature::ArrayLiteral
+        | Feature::SubstringFrom
+        | Feature::PositionIn
+        | Feature::TrimFrom
+        | Feature::EscapedLiteral
+        | Feature::DivOperator
+        | Feature::ModOperator
+        | Feature::Qualify
+        | Feature::GroupingSets
+        | Feature::NullTreatment
+        | Feature::FilterInArguments
+        | Feature::Separator
+        | Feature::DistinctOn
+        | Feature::DistinctMultipleArguments
+        | Feature::Lateral
+        | Feature::Pivot
+        | Feature::Apply
+        | Feature::ParenthesizedSetOperand
+        | Feature::NationalLiteral
+        | Feature::NullSafeEqual
+        | Feature::LimitAll
+        | Feature::OffsetRows
+        | Feature::TableHint
+        | Feature::QueryHint
+        | Feature::Minus => false,
+    }
+}

@@ -1,5 +1,5 @@
-//! The parser's SQLite grammar with what it leaves out: `NOT GLOB`, `NOT MATCH`, `NOT REGEXP`, `IS` between any two
-//! values.
+//! The parser's SQLite grammar, extended with `NOT GLOB`, `NOT MATCH`, `NOT REGEXP` and `IS`
+//! between any two values.
 
 use std::any::TypeId;
 
@@ -9,7 +9,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// SQLite's grammar.
+/// Grammar of SQLite, based on [`SQLiteDialect`].
 #[derive(Debug)]
 pub(super) struct SqliteGrammar;
 
@@ -28,7 +28,8 @@ impl SqliteGrammar {
             && matches!(second, Token::Word(w) if OPERATORS.iter().any(|(k, _)| *k == w.keyword))
     }
 
-    /// `a IS b`, `a IS NOT b` where b is neither NULL nor TRUE nor the like.
+    /// Returns whether the next tokens are `IS` or `IS NOT` before an operand other than NULL, TRUE
+    /// and the like.
     fn next_is_plain_is(&self, parser: &Parser) -> bool {
         const OWN: &[Keyword] = &[
             Keyword::NULL,
@@ -115,7 +116,7 @@ impl Dialect for SqliteGrammar {
         true
     }
 
-    // SQLite has neither of these two. They are read all the same, so that a rule can say so.
+    // SQLite supports neither of the following two. They are parsed so that a rule can report them.
     fn supports_group_by_expr(&self) -> bool {
         true
     }
@@ -174,7 +175,7 @@ mod tests {
     use super::SqliteGrammar;
 
     #[test]
-    fn what_sqlite_understands_is_parsed() {
+    fn parses_sqlite_specific_operators_and_joins() {
         for sql in [
             "SELECT a FROM t WHERE a NOT GLOB '*[^0-9]*'",
             "SELECT a FROM t WHERE a IS b AND c IS NOT d",

@@ -1,12 +1,6 @@
-//! What another dialect would understand.
+//! Functions and syntax of another dialect.
 
-mod comparisons;
 pub mod function_of_another_dialect;
-mod limit_fixes;
 pub mod limit_syntax;
-pub(crate) mod moments;
-pub(crate) mod rephrase;
-mod respell;
 pub mod string_concat;
 pub mod syntax_of_another_dialect;
-mod trimmings;

@@ -1,4 +1,4 @@
-//! Words of the question that the database or the query leaves out.
+//! Terms of the question that the database or the query does not cover.
 
 pub mod missing_group;
 pub mod most_without_count;

@@ -1,4 +1,4 @@
-//! What is not reading, and what may not be read.
+//! Statements that do more than read, and reads that are denied.
 
 pub mod comments;
 pub mod forbidden_function;

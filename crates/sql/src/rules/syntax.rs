@@ -1,19 +1,17 @@
-//! Text that is almost a query: the words are there, their order or a sign is not.
+//! Text that is almost a query: its tokens are in the wrong order, or one is missing or
+//! superfluous.
 //!
-//! A rule of this group offers only what makes the text parse, and what comes out is reviewed like anything else.
+//! A rule of this group offers only fixes that make the text parse, and the result is reviewed like
+//! any other query.
 
-pub mod arithmetic_of_queries;
-pub mod bare_call;
-pub mod bare_list;
 pub mod bare_subquery;
 pub mod between_bounds;
-pub mod broken_rest;
 pub mod cast_syntax;
 pub mod clause_order;
-pub mod condition_behind_aggregate;
-pub mod dangling_word;
-pub mod grouped_digits;
-pub mod limited_part;
+pub mod cte_list_syntax;
+pub mod dangling_keyword;
+pub mod function_without_parentheses;
+pub mod in_list_without_parentheses;
 pub mod misplaced_distinct;
 pub mod misplaced_quote;
 pub mod missing_comma;
@@ -22,11 +20,15 @@ pub mod missing_on;
 pub mod missing_operand;
 pub mod missing_select;
 pub mod misspelt_keyword;
-pub mod percent_sign;
-pub mod sorted_argument;
-pub mod sorted_group_by;
+pub mod percent_literal;
+pub mod set_operand_order_limit;
+pub mod sort_direction_in_call;
+pub mod sort_direction_in_group_by;
+pub mod subquery_arithmetic;
+pub mod thousands_separator;
 pub mod trailing_comma;
+pub mod trailing_garbage;
 pub mod unbalanced_parenthesis;
 pub mod unfinished;
 pub mod using_columns;
-pub mod with_list;
+pub mod where_after_aggregate;

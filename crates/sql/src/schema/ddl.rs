@@ -1,4 +1,4 @@
-//! Tables out of `CREATE TABLE` text, as a dump or a migration holds it.
+//! Parses tables from `CREATE TABLE` statements, as in a dump or a migration.
 
 use std::ops::ControlFlow;
 
@@ -9,12 +9,12 @@ use sqlparser::ast::{
 use sqlparser::parser::Parser;
 
 use super::{Column, ForeignKey, Table};
-use crate::dialect::{Dialect, NameCase};
-use crate::pieces::split_statements;
+use crate::dialect::{Dialect, IdentifierCase};
+use crate::text::lexical::split_statements;
 
-/// A `CREATE TABLE` that cannot be read.
+/// Error for a `CREATE TABLE` statement that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
-#[error("statement {number} (`{start}…`) cannot be read as {dialect}: {reason}")]
+#[error("statement {number} (`{start}…`) cannot be parsed as {dialect}: {reason}")]
 pub struct DdlError {
     number: usize,
     start: String,
@@ -22,14 +22,17 @@ pub struct DdlError {
     reason: String,
 }
 
-/// All tables of the text. Statements that create no table are passed over; a `CREATE TABLE` that does not parse is
-/// an error, because a schema with a table missing would call good queries wrong.
-pub(super) fn tables(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlError> {
-    // A chain of operators nests as deep as it is long, and so does whoever walks or drops it.
-    stacker::grow(crate::review::DEEP_STACK, || tables_here(text, dialect))
+/// Parses all tables in a text, skipping statements that create none.
+///
+/// A `CREATE TABLE` that does not parse is an error, because a schema without that table would make
+/// valid queries look wrong.
+pub(super) fn parse_tables(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlError> {
+    // A chain of operators nests as deep as it is long, and so does the recursion that visits or
+    // drops it.
+    stacker::grow(crate::review::DEEP_STACK_BYTES, || parse_tables_inner(text, dialect))
 }
 
-fn tables_here(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlError> {
+fn parse_tables_inner(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlError> {
     let mut tables: Vec<Table> = Vec::new();
     let mut created = 0;
     for (number, statement) in split_statements(text).into_iter().enumerate() {
@@ -40,21 +43,21 @@ fn tables_here(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlError> {
             continue;
         }
         let creates_table = is_create_table(statement);
-        if crate::query::has_long_chain(statement, dialect) {
+        if crate::parse::parsed_query::has_long_chain(statement, dialect) {
             return Err(DdlError {
                 number: number + 1,
                 start: statement.chars().take(40).collect(),
                 dialect: dialect.name,
-                reason: "too many words and operators follow each other in one expression".into(),
+                reason: "one expression has too many consecutive tokens".into(),
             });
         }
         match Parser::new(dialect.grammar).try_with_sql(statement).and_then(|mut p| p.parse_statements()) {
             Ok(parsed) => parsed.into_iter().for_each(|mut s| {
-                if dialect.names == NameCase::LowerUnlessQuoted {
-                    let _: ControlFlow<()> = s.visit(&mut LowerCase);
+                if dialect.identifier_case == IdentifierCase::LowerUnlessQuoted {
+                    let _: ControlFlow<()> = s.visit(&mut LowercaseIdentifiers);
                 }
                 created += usize::from(matches!(s, Statement::CreateTable(_)));
-                add(&mut tables, s);
+                apply_statement(&mut tables, s);
             }),
             Err(error) if creates_table => {
                 return Err(DdlError {
@@ -72,16 +75,16 @@ fn tables_here(text: &str, dialect: &Dialect) -> Result<Vec<Table>, DdlError> {
             number: 1,
             start: text.chars().take(40).collect(),
             dialect: dialect.name,
-            reason: "there is no CREATE TABLE statement in it".into(),
+            reason: "it contains no CREATE TABLE statement".into(),
         });
     }
     Ok(tables)
 }
 
-/// Names without quotes are stored in lower case.
-struct LowerCase;
+/// Visitor that folds unquoted identifiers to lower case.
+struct LowercaseIdentifiers;
 
-impl VisitorMut for LowerCase {
+impl VisitorMut for LowercaseIdentifiers {
     type Break = ();
 
     fn pre_visit_ident(&mut self, ident: &mut Ident) -> ControlFlow<()> {
@@ -92,7 +95,7 @@ impl VisitorMut for LowerCase {
     }
 }
 
-fn without_comments(statement: &str) -> &str {
+fn skip_comments(statement: &str) -> &str {
     let mut rest = statement.trim_start();
     loop {
         if let Some(tail) = rest.strip_prefix("--") {
@@ -106,37 +109,37 @@ fn without_comments(statement: &str) -> &str {
 }
 
 fn starts_with_word(statement: &str, word: &str) -> bool {
-    without_comments(statement).get(..word.len()).is_some_and(|s| s.eq_ignore_ascii_case(word))
+    skip_comments(statement).get(..word.len()).is_some_and(|s| s.eq_ignore_ascii_case(word))
 }
 
 fn is_create_table(statement: &str) -> bool {
-    let words: Vec<String> = without_comments(statement).split_whitespace().take(4).map(str::to_lowercase).collect();
+    let words: Vec<String> = skip_comments(statement).split_whitespace().take(4).map(str::to_lowercase).collect();
     words.first().is_some_and(|w| w == "create")
         && words.iter().skip(1).any(|w| w == "table")
         && !words.iter().any(|w| w == "virtual")
 }
 
-fn add(tables: &mut Vec<Table>, statement: Statement) {
+fn apply_statement(tables: &mut Vec<Table>, statement: Statement) {
     match statement {
-        Statement::CreateTable(create) => tables.push(table(create)),
+        Statement::CreateTable(create) => tables.push(convert_table(create)),
         Statement::AlterTable(alter) => {
-            let name = last(&alter.name);
+            let name = last_part(&alter.name);
             let Some(table) = tables.iter_mut().find(|t| t.name == name) else { return };
             for operation in alter.operations {
                 if let AlterTableOperation::AddConstraint { constraint, .. } = operation {
-                    constrain(table, constraint);
+                    add_constraint(table, constraint);
                 }
             }
         }
         Statement::Comment { object_type, object_name, comment, .. } => {
-            comment_on(tables, object_type, &object_name, comment)
+            apply_comment(tables, object_type, &object_name, comment)
         }
         _ => {}
     }
 }
 
-fn comment_on(tables: &mut [Table], kind: CommentObject, name: &ObjectName, comment: Option<String>) {
-    let parts: Vec<String> = name.0.iter().map(part).collect();
+fn apply_comment(tables: &mut [Table], kind: CommentObject, name: &ObjectName, comment: Option<String>) {
+    let parts: Vec<String> = name.0.iter().map(ident_text).collect();
     match (kind, parts.as_slice()) {
         (CommentObject::Table, [.., table]) => {
             if let Some(t) = tables.iter_mut().find(|t| &t.name == table) {
@@ -153,19 +156,19 @@ fn comment_on(tables: &mut [Table], kind: CommentObject, name: &ObjectName, comm
     }
 }
 
-fn table(create: CreateTable) -> Table {
-    let schema = (create.name.0.len() > 1).then(|| part(&create.name.0[create.name.0.len() - 2]));
-    let mut table = Table { name: last(&create.name), schema, ..Table::default() };
+fn convert_table(create: CreateTable) -> Table {
+    let schema = (create.name.0.len() > 1).then(|| ident_text(&create.name.0[create.name.0.len() - 2]));
+    let mut table = Table { name: last_part(&create.name), schema, ..Table::default() };
     for definition in create.columns {
-        column(&mut table, definition);
+        add_column(&mut table, definition);
     }
     for constraint in create.constraints {
-        constrain(&mut table, constraint);
+        add_constraint(&mut table, constraint);
     }
     table
 }
 
-fn column(table: &mut Table, definition: ColumnDef) {
+fn add_column(table: &mut Table, definition: ColumnDef) {
     let name = definition.name.value;
     let type_name = definition.data_type.to_string();
     let mut column = Column::new(&name, if type_name == "UNSPECIFIED" { String::new() } else { type_name });
@@ -188,10 +191,10 @@ fn column(table: &mut Table, definition: ColumnDef) {
     table.columns.push(column);
 }
 
-fn constrain(table: &mut Table, constraint: TableConstraint) {
+fn add_constraint(table: &mut Table, constraint: TableConstraint) {
     match constraint {
-        TableConstraint::PrimaryKey(key) => table.primary_key = columns(&key.columns),
-        TableConstraint::Unique(key) => table.unique.push(columns(&key.columns)),
+        TableConstraint::PrimaryKey(key) => table.primary_key = key_columns(&key.columns),
+        TableConstraint::Unique(key) => table.unique.push(key_columns(&key.columns)),
         TableConstraint::ForeignKey(key) => {
             let own = key.columns.iter().map(|c| c.value.clone()).collect();
             let key = foreign_key(own, key);
@@ -204,13 +207,13 @@ fn constrain(table: &mut Table, constraint: TableConstraint) {
 fn foreign_key(columns: Vec<String>, key: ForeignKeyConstraint) -> ForeignKey {
     ForeignKey {
         columns,
-        table: last(&key.foreign_table),
+        table: last_part(&key.foreign_table),
         references: key.referred_columns.into_iter().map(|c| c.value).collect(),
         inferred: false,
     }
 }
 
-fn columns(indexed: &[IndexColumn]) -> Vec<String> {
+fn key_columns(indexed: &[IndexColumn]) -> Vec<String> {
     indexed
         .iter()
         .filter_map(|c| match &c.column.expr {
@@ -220,12 +223,12 @@ fn columns(indexed: &[IndexColumn]) -> Vec<String> {
         .collect()
 }
 
-fn part(part: &sqlparser::ast::ObjectNamePart) -> String {
+fn ident_text(part: &sqlparser::ast::ObjectNamePart) -> String {
     part.as_ident().map(|i| i.value.clone()).unwrap_or_default()
 }
 
-fn last(name: &ObjectName) -> String {
-    name.0.last().map(part).unwrap_or_default()
+fn last_part(name: &ObjectName) -> String {
+    name.0.last().map(ident_text).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -234,7 +237,7 @@ mod tests {
     use crate::schema::Schema;
 
     #[test]
-    fn keys_and_comments_are_read() {
+    fn reads_keys_and_comments_from_ddl() {
         let schema = Schema::from_ddl(
             "-- a dump\nCREATE TABLE public.Customers (ID bigint NOT NULL, email text);\n\
              ALTER TABLE ONLY public.customers ADD CONSTRAINT pk PRIMARY KEY (id);\n\
@@ -250,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_tables_is_an_error() {
+    fn rejects_text_without_create_table() {
         assert!(Schema::from_ddl("SELECT 1", &SQLITE).unwrap_err().to_string().contains("no CREATE TABLE"));
         let broken = Schema::from_ddl("CREATE TABLE t (a int,, b)", &SQLITE).unwrap_err().to_string();
         assert!(broken.contains("statement 1"), "{broken}");

@@ -1,21 +1,21 @@
-//! A schema as text.
+//! Rendering of a schema as text.
 
 use super::{Column, Table, TableKind};
 use crate::Dialect;
 
-/// A table as CREATE TABLE, the way a person or a model reads it best.
-pub fn as_ddl(table: &Table, dialect: &Dialect) -> String {
-    as_ddl_with(table, dialect, &|_| None, None)
+/// Renders a table as a CREATE TABLE statement for people and models.
+pub fn render_ddl(table: &Table, dialect: &Dialect) -> String {
+    render_ddl_with_comments(table, dialect, &|_| None, None)
 }
 
-/// The same with a remark behind some columns and one at the end, as comments.
-pub fn as_ddl_with(
+/// Renders a table like [`render_ddl`], with SQL comments after some columns and one at the end.
+pub fn render_ddl_with_comments(
     table: &Table,
     dialect: &Dialect,
     remark: &dyn Fn(&Column) -> Option<String>,
     last: Option<&str>,
 ) -> String {
-    let name = |name: &String| dialect.quoted(name);
+    let name = |name: &String| dialect.quote_identifier(name);
     let names = |columns: &[String]| columns.iter().map(name).collect::<Vec<_>>().join(", ");
     let full_name = match &table.schema {
         Some(schema) => format!("{}.{}", name(schema), name(&table.name)),
@@ -34,14 +34,14 @@ pub fn as_ddl_with(
         items.push(format!("PRIMARY KEY ({})", names(&table.primary_key)));
     }
     items.extend(table.unique.iter().map(|columns| format!("UNIQUE ({})", names(columns))));
-    // Inferred keys are not declared anywhere; whoever reads this infers them again.
+    // Inferred keys are not declared in the database; a reader of this DDL infers them again.
     for key in table.foreign_keys.iter().filter(|key| !key.inferred) {
         let (columns, references) = (names(&key.columns), names(&key.references));
         items.push(format!("FOREIGN KEY ({columns}) REFERENCES {} ({references})", name(&key.table)));
     }
     let kind = match table.kind {
         TableKind::Table => "",
-        // What the view computes is not known, only the columns it gives.
+        // The definition of the view is unknown, only its columns are.
         TableKind::View => "-- a view\n",
     };
     let mut body = String::new();
@@ -60,7 +60,7 @@ pub fn as_ddl_with(
     format!("{kind}CREATE TABLE {full_name} (\n{body});\n")
 }
 
-/// A comment ends with its line, so what it says must have none.
+/// Joins a text into one line, because an SQL comment ends at the line break.
 fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ")
 }

@@ -1,13 +1,15 @@
 //! C01: statements that would do more than read, or that an engine would read differently from our parser. Each was found by
 //! somebody who tried to get past the guard, many on a real server; none may be approved.
 
-use querymend_sql::{Applicability, Context, Dialect, Policy, Request, Schema, Status, Verdict, repair, review};
+use querymend_sql::{
+    Applicability, Dialect, Policy, RepairRequest, RepairStatus, ReviewContext, Schema, Verdict, repair, review,
+};
 
 #[track_caller]
 fn refused(policy: &Policy, lines: &[(&str, &str)]) {
     for (name, sql) in lines {
-        let dialect = Dialect::named(name).unwrap_or_else(|| panic!("{name}"));
-        let review = review(sql, &Context { schema: None, dialect, policy, question: None });
+        let dialect = Dialect::from_name(name).unwrap_or_else(|| panic!("{name}"));
+        let review = review(sql, &ReviewContext { schema: None, dialect, policy, question: None });
         assert_eq!(
             review.verdict(),
             Verdict::Refused,
@@ -19,7 +21,7 @@ fn refused(policy: &Policy, lines: &[(&str, &str)]) {
 }
 
 #[test]
-fn c01_statements_that_are_no_questions() {
+fn refuses_statements_other_than_read_only_queries() {
     refused(
         &Policy::default(),
         &[
@@ -51,7 +53,7 @@ fn c01_statements_that_are_no_questions() {
 }
 
 #[test]
-fn c01_dangerous_functions_in_every_place_a_function_can_stand() {
+fn refuses_dangerous_functions_in_every_position() {
     let places = [
         "SELECT {}",
         "SELECT pg_catalog.{}",
@@ -116,7 +118,7 @@ fn c01_dangerous_functions_in_every_place_a_function_can_stand() {
 }
 
 #[test]
-fn c01_text_that_an_engine_reads_differently() {
+fn refuses_text_that_engines_parse_differently() {
     refused(
         &Policy::default(),
         &[
@@ -144,7 +146,7 @@ fn c01_text_that_an_engine_reads_differently() {
 }
 
 #[test]
-fn c01_denied_tables_in_every_place_a_table_can_stand() {
+fn refuses_denied_tables_in_every_position() {
     let policy =
         Policy { deny_tables: vec!["secret".into(), "cat.hr.people".into(), "kunden".into()], ..Policy::default() };
     refused(
@@ -185,13 +187,13 @@ fn c01_denied_tables_in_every_place_a_table_can_stand() {
     // A CTE of that name is not the table.
     let review = review(
         "WITH secret AS (SELECT 1 AS pw) SELECT pw FROM secret",
-        &Context { schema: None, dialect: &querymend_sql::dialect::POSTGRES, policy: &policy, question: None },
+        &ReviewContext { schema: None, dialect: &querymend_sql::dialect::POSTGRES, policy: &policy, question: None },
     );
     assert_eq!(review.verdict(), Verdict::Approved, "{:?}", review.findings);
 }
 
 #[test]
-fn c01_what_is_sent_is_what_was_reviewed() {
+fn approves_exactly_the_reviewed_sql() {
     let policy = Policy::default();
     for text in [
         "{\"sql\": \"SELECT '\\' || ' , (SELECT pw FROM secret) -- '; hello there\"}",
@@ -201,12 +203,12 @@ fn c01_what_is_sent_is_what_was_reviewed() {
     ] {
         let review = review(
             text,
-            &Context { schema: None, dialect: &querymend_sql::dialect::SQLITE, policy: &policy, question: None },
+            &ReviewContext { schema: None, dialect: &querymend_sql::dialect::SQLITE, policy: &policy, question: None },
         );
         if let Ok(approved) = review.approve() {
-            let reviewed = &review.extracted.sql;
+            let reviewed = &review.references.sql;
             assert!(
-                querymend_sql::diff::same(approved.sql(), reviewed, &querymend_sql::dialect::SQLITE),
+                querymend_sql::diff::is_same_query(approved.sql(), reviewed, &querymend_sql::dialect::SQLITE),
                 "{reviewed} / {}",
                 approved.sql()
             );
@@ -215,7 +217,7 @@ fn c01_what_is_sent_is_what_was_reviewed() {
     // What stands before a semicolon is a statement to some engines, even if it is nothing.
     for text in [";SELECT 1", " ; ; /* x */ ; SELECT 1 ; -- y", "-- x\n; SELECT 1;;"] {
         for dialect in querymend_sql::dialect::DIALECTS {
-            let review = review(text, &Context { schema: None, dialect, policy: &policy, question: None });
+            let review = review(text, &ReviewContext { schema: None, dialect, policy: &policy, question: None });
             assert_eq!(review.approve().unwrap().sql(), "SELECT 1", "{}: {text}", dialect.name);
         }
     }
@@ -223,7 +225,7 @@ fn c01_what_is_sent_is_what_was_reviewed() {
 
 /// What does not parse may be mended, but never into something that hides a write, or one of several statements.
 #[test]
-fn c01_nothing_is_mended_into_a_question_that_was_none() {
+fn never_repairs_unsafe_text_into_an_approved_query() {
     let policy = Policy::default();
     for (name, sql) in [
         ("sqlite", "DELETE FROM t WHERE (a = 1"),
@@ -244,18 +246,19 @@ fn c01_nothing_is_mended_into_a_question_that_was_none() {
         ("mysql", "SELECT a, FROM t INTO OUTFILE '/tmp/x'"),
         ("mysql", "SELECT (COUNT(a) WHERE SLEEP(5)) FROM t"),
     ] {
-        let dialect = Dialect::named(name).unwrap_or_else(|| panic!("{name}"));
-        let context = Context { schema: None, dialect, policy: &policy, question: None };
+        let dialect = Dialect::from_name(name).unwrap_or_else(|| panic!("{name}"));
+        let context = ReviewContext { schema: None, dialect, policy: &policy, question: None };
         let apply = Applicability::Suggested;
-        let repair = repair(&Request { text: sql, context, question: None, apply, error: None }, None);
-        assert_ne!(repair.status, Status::Mended, "{name}: {sql}\nbecame {}", repair.sql);
+        let repair =
+            repair(&RepairRequest { text: sql, context, question: None, max_applicability: apply, error: None }, None);
+        assert_ne!(repair.status, RepairStatus::Mended, "{name}: {sql}\nbecame {}", repair.sql);
         let review = review(&repair.sql, &context);
         assert_eq!(review.verdict(), Verdict::Refused, "{name}: {sql}\nbecame {}", repair.sql);
     }
 }
 
 #[test]
-fn c01_functions_that_are_called_like_fields() {
+fn refuses_functions_called_in_attribute_notation() {
     refused(
         &Policy::default(),
         &[
@@ -272,7 +275,7 @@ fn c01_functions_that_are_called_like_fields() {
 
 /// Found by `crates/engine/tests/integration/attacks` on a real server: a function that writes, called as if it were a column.
 #[test]
-fn c01_functions_and_operators_of_users_that_need_no_parentheses() {
+fn refuses_user_defined_operators_and_attribute_functions() {
     refused(
         &Policy::default(),
         &[
@@ -286,8 +289,8 @@ fn c01_functions_and_operators_of_users_that_need_no_parentheses() {
     let dialect = &querymend_sql::dialect::POSTGRES;
     let tables = "CREATE TABLE canary (id INTEGER PRIMARY KEY, song TEXT); CREATE TABLE choir (song TEXT, sing TEXT);";
     let schema = Schema::from_ddl(tables, dialect).unwrap();
-    let schema = schema.with_disguised_functions(vec!["Sing".into(), "@@@@".into()]);
-    let hidden = schema.hiding(|table| table.name == "choir");
+    let schema = schema.with_attribute_style_functions(vec!["Sing".into(), "@@@@".into()]);
+    let hidden = schema.without_tables(|table| table.name == "choir");
     for (sql, verdict) in [
         ("SELECT canary.sing FROM canary", Verdict::Refused),
         ("SELECT c.SING FROM canary c", Verdict::Refused),
@@ -308,17 +311,17 @@ fn c01_functions_and_operators_of_users_that_need_no_parentheses() {
         ("SELECT c.sang FROM canary c", Verdict::Approved),
     ] {
         for schema in [&schema, &hidden] {
-            let review = review(sql, &Context { schema: Some(schema), dialect, policy: &policy, question: None });
+            let review = review(sql, &ReviewContext { schema: Some(schema), dialect, policy: &policy, question: None });
             assert_eq!(review.verdict(), verdict, "{sql}: {:?}", review.findings);
         }
     }
     let own = "SELECT choir.sing FROM choir";
-    let review = review(own, &Context { schema: Some(&schema), dialect, policy: &policy, question: None });
+    let review = review(own, &ReviewContext { schema: Some(&schema), dialect, policy: &policy, question: None });
     assert_eq!(review.verdict(), Verdict::Approved, "{:?}", review.findings);
 }
 
 #[test]
-fn c01_what_shows_the_statements_of_others_and_what_loads_code() {
+fn refuses_session_monitoring_views_and_code_loading() {
     refused(
         &Policy::default(),
         &[
@@ -334,7 +337,7 @@ fn c01_what_shows_the_statements_of_others_and_what_loads_code() {
 
 /// What emptied databases behind a server that was told to only read: the transaction that kept it from writing is ended first.
 #[test]
-fn c01_the_published_incident_commit_and_drop_schema() {
+fn refuses_commit_followed_by_drop_schema() {
     for dialect in querymend_sql::dialect::DIALECTS {
         for sql in [
             "COMMIT; DROP SCHEMA public CASCADE;",
@@ -358,14 +361,14 @@ const STAFF: &str =
 fn with_hidden_columns(policy: &Policy, lines: &[(&str, &str)], verdict: Verdict, without_schema: bool) {
     let mut wrong = String::new();
     for (name, sql) in lines {
-        let dialect = Dialect::named(name).unwrap_or_else(|| panic!("{name}"));
+        let dialect = Dialect::from_name(name).unwrap_or_else(|| panic!("{name}"));
         let whole = Schema::from_ddl(STAFF, dialect).unwrap().with_functions(Vec::new());
-        let shown = policy.readable(whole.clone());
+        let shown = policy.filter_schema(whole.clone());
         for (what, schema) in [("whole", Some(&whole)), ("shown", Some(&shown)), ("no", None)] {
             if schema.is_none() && !without_schema {
                 continue;
             }
-            let review = review(sql, &Context { schema, dialect, policy, question: None });
+            let review = review(sql, &ReviewContext { schema, dialect, policy, question: None });
             // Refused for what it shows, unless our parser does not know the form at all.
             let told = review.findings.iter().any(|f| f.code.starts_with("protected-"));
             let broken = review.findings.iter().any(|f| f.code == "syntax-error");
@@ -378,7 +381,7 @@ fn with_hidden_columns(policy: &Policy, lines: &[(&str, &str)], verdict: Verdict
 }
 
 #[test]
-fn c01_hidden_columns_in_every_place_a_column_can_stand() {
+fn refuses_denied_columns_in_every_position() {
     let policy = Policy { deny_columns: vec!["staff.salary".into()], ..Policy::default() };
     let places = [
         "SELECT {} FROM staff",
@@ -533,7 +536,7 @@ fn c01_hidden_columns_in_every_place_a_column_can_stand() {
 }
 
 #[test]
-fn other_columns_of_a_table_with_hidden_ones_may_be_read() {
+fn approves_other_columns_of_a_table_with_denied_ones() {
     let policy = Policy { deny_columns: vec!["staff.salary".into()], ..Policy::default() };
     let plain = [
         "SELECT name FROM staff",
@@ -582,39 +585,44 @@ fn other_columns_of_a_table_with_hidden_ones_may_be_read() {
 
 /// A hidden column is not taken for a misspelt one: another that is spelled alike would be another question.
 #[test]
-fn hidden_columns_are_not_mended_into_others() {
+fn never_repairs_denied_columns_into_similar_ones() {
     let policy = Policy { deny_columns: vec!["staff.salary".into()], ..Policy::default() };
     let ddl =
         "CREATE TABLE staff (id INTEGER PRIMARY KEY, name TEXT, salary INTEGER, salary_band INTEGER, salery INTEGER)";
     let dialect = &querymend_sql::dialect::SQLITE;
-    let shown = policy.readable(Schema::from_ddl(ddl, dialect).unwrap());
-    let context = Context { schema: Some(&shown), dialect, policy: &policy, question: None };
+    let shown = policy.filter_schema(Schema::from_ddl(ddl, dialect).unwrap());
+    let context = ReviewContext { schema: Some(&shown), dialect, policy: &policy, question: None };
     for text in ["SELECT salary FROM staff", "SELECT * FROM staff", "SELECT name FROM staff WHERE salary > 1"] {
         let apply = Applicability::Suggested;
-        let repair = repair(&Request { text, context, question: None, apply, error: None }, None);
-        assert_ne!(repair.status, Status::Mended, "{text}\nbecame {}", repair.sql);
+        let repair =
+            repair(&RepairRequest { text, context, question: None, max_applicability: apply, error: None }, None);
+        assert_ne!(repair.status, RepairStatus::Mended, "{text}\nbecame {}", repair.sql);
         assert_eq!(repair.sql, text);
     }
 }
 
 /// Nor is a table that may not be read, or a file that is asked for like one.
 #[test]
-fn tables_that_may_not_be_read_are_not_mended_into_others() {
+fn never_repairs_denied_tables_into_similar_ones() {
     let policy = Policy { deny_tables: vec!["staffs".into()], ..Policy::default() };
     let dialect = &querymend_sql::dialect::SQLITE;
     let ddl = "CREATE TABLE staff (id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE staffs (id INTEGER, name TEXT)";
-    let shown = policy.readable(Schema::from_ddl(ddl, dialect).unwrap());
-    let context = Context { schema: Some(&shown), dialect, policy: &policy, question: None };
+    let shown = policy.filter_schema(Schema::from_ddl(ddl, dialect).unwrap());
+    let context = ReviewContext { schema: Some(&shown), dialect, policy: &policy, question: None };
     for text in ["SELECT name FROM staffs", "SELECT name FROM `/etc/staff`"] {
         let apply = Applicability::Suggested;
-        let repair = repair(&Request { text, context, question: None, apply, error: None }, None);
-        assert_ne!(repair.status, Status::Mended, "{text}\nbecame {}", repair.sql);
+        let repair =
+            repair(&RepairRequest { text, context, question: None, max_applicability: apply, error: None }, None);
+        assert_ne!(repair.status, RepairStatus::Mended, "{text}\nbecame {}", repair.sql);
         assert_eq!(repair.sql, text);
     }
     // A name that is merely not on the list of those that may be read is a wrong name.
     let policy = Policy { allow_tables: Some(vec!["staff".into()]), ..Policy::default() };
-    let context = Context { policy: &policy, ..context };
+    let context = ReviewContext { policy: &policy, ..context };
     let text = "SELECT name FROM staf";
-    let repair = repair(&Request { text, context, question: None, apply: Applicability::Likely, error: None }, None);
-    assert_eq!((repair.status, repair.sql.as_str()), (Status::Mended, "SELECT name FROM staff"));
+    let repair = repair(
+        &RepairRequest { text, context, question: None, max_applicability: Applicability::Likely, error: None },
+        None,
+    );
+    assert_eq!((repair.status, repair.sql.as_str()), (RepairStatus::Mended, "SELECT name FROM staff"));
 }

@@ -1,14 +1,14 @@
 //! Thousands of statements that other parsers are tested with: none may panic, in any dialect, and what is approved must
 //! parse. The corpora lie beside the checkout (`../shared/data`); without them this test says so and proves nothing.
-//! `docs/coverage.md` holds the counts; `QUERYMEND_BLESS=1` writes them. A quick run tries each statement in one dialect only, all
+//! `docs/measurements/parser-coverage.md` holds the counts; `QUERYMEND_BLESS=1` writes them. A quick run tries each statement in one dialect only, all
 //! of them in turn, and compares no counts.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use querymend_sql::dialect::DIALECTS;
-use querymend_sql::{Context, Policy, Rule, Severity, Verdict, review};
-use querymend_testing::is_full;
+use querymend_sql::{Policy, ReviewContext, Rule, Severity, Verdict, review};
+use querymend_testing::is_full_suite;
 
 /// Step between the statements that a quick run tries in a dialect: each statement is tried in one of the eight.
 const QUICK_STRIDE: usize = 8;
@@ -69,7 +69,7 @@ fn is_question(sql: &str) -> bool {
 fn no_statement_of_any_corpus_panics_in_any_dialect() {
     let Some(statements) = statements() else { return };
     let blesses = std::env::var_os("QUERYMEND_BLESS").is_some();
-    let is_whole = is_full() || blesses;
+    let is_whole = is_full_suite() || blesses;
     assert!(statements.len() > 3_000, "{}", statements.len());
     let mut corpora: Vec<&String> = statements.iter().map(|(c, _)| c).collect();
     corpora.sort();
@@ -89,12 +89,12 @@ fn no_statement_of_any_corpus_panics_in_any_dialect() {
             let mut unparsed = 0;
             let tried = own.iter().enumerate().filter(|(row, _)| is_whole || (row + column) % QUICK_STRIDE == 0);
             for (_, sql) in tried {
-                let review = review(sql, &Context { schema: None, dialect, policy: &policy, question: None });
+                let review = review(sql, &ReviewContext { schema: None, dialect, policy: &policy, question: None });
                 let broken = review.findings.iter().any(|f| {
-                    let almost = Rule::named(f.code).is_some_and(|r| r.group == "syntax");
+                    let almost = Rule::from_code(f.code).is_some_and(|r| r.group == querymend_sql::RuleGroup::Syntax);
                     let other = matches!(
                         f.code,
-                        "syntax-error" | "wrong-quotes" | "reserved-word" | "limit-syntax" | "no-sql" | "too-deep"
+                        "syntax-error" | "wrong-quote-style" | "reserved-word" | "limit-syntax" | "no-sql" | "too-deep"
                     );
                     (almost || other) && f.severity == Severity::Error
                 });
@@ -106,7 +106,7 @@ fn no_statement_of_any_corpus_panics_in_any_dialect() {
     if !is_whole {
         return;
     }
-    let page = root().join("docs/coverage.md");
+    let page = root().join("docs/measurements/parser-coverage.md");
     let text = std::fs::read_to_string(&page).unwrap_or_default();
     let (before, after) = text.split_once("<!-- counts -->\n").unwrap_or((&text, ""));
     let rest = after.split_once("<!-- end of counts -->").map_or("", |(_, r)| r);
@@ -114,8 +114,13 @@ fn no_statement_of_any_corpus_panics_in_any_dialect() {
     if blesses {
         std::fs::write(page, right).unwrap();
     } else if !table.lines().skip(2).all(|row| text.contains(&row.split('|').take(4).collect::<Vec<_>>().join("|"))) {
-        eprintln!("not compared: the corpora are others than those that docs/coverage.md speaks of");
+        eprintln!(
+            "not compared: the corpora are others than those that docs/measurements/parser-coverage.md speaks of"
+        );
     } else {
-        assert!(text == right, "docs/coverage.md does not say what was counted; QUERYMEND_BLESS=1 writes it:\n{table}");
+        assert!(
+            text == right,
+            "docs/measurements/parser-coverage.md does not say what was counted; QUERYMEND_BLESS=1 writes it:\n{table}"
+        );
     }
 }

@@ -19,7 +19,7 @@ fn recorded(dialect: &str) -> Vec<Recorded> {
 }
 
 #[test]
-fn l03_l13_recorded_errors_are_classified_by_each_dialects_own_table() {
+fn classifies_recorded_errors_by_dialect_table() {
     for dialect in DIALECTS {
         let lines = recorded(dialect.name);
         assert!(lines.len() >= 30, "{}: {} recorded errors", dialect.name, lines.len());
@@ -33,9 +33,9 @@ fn l03_l13_recorded_errors_are_classified_by_each_dialects_own_table() {
 }
 
 #[test]
-fn l03_names_in_a_message_are_read() {
+fn extracts_names_from_engine_messages() {
     let names = |dialect: &str, code: &str, message: &str| {
-        let dialect = querymend_sql::Dialect::named(dialect).unwrap();
+        let dialect = querymend_sql::Dialect::from_name(dialect).unwrap();
         let found =
             classify(dialect, &EngineError { code: code.into(), message: message.into(), ..EngineError::default() });
         (found.finding, found.name("column").map(str::to_string), found.name("table").map(str::to_string))
@@ -64,11 +64,11 @@ fn l03_names_in_a_message_are_read() {
 }
 
 #[test]
-fn l01_l02_a_finding_says_what_where_how_bad_and_what_to_write() {
-    use querymend_sql::{Applicability, Context, Policy, Schema, Severity, dialect, review};
+fn reports_code_span_severity_and_suggestion() {
+    use querymend_sql::{Applicability, Policy, ReviewContext, Schema, Severity, dialect, review};
     let schema = Schema::from_ddl(include_str!("../pages/shop.sql"), &dialect::SQLITE).unwrap();
     let policy = Policy::default();
-    let context = Context { schema: Some(&schema), dialect: &dialect::SQLITE, policy: &policy, question: None };
+    let context = ReviewContext { schema: Some(&schema), dialect: &dialect::SQLITE, policy: &policy, question: None };
     let reviewed = review("SELECT name,\n       prise\nFROM products", &context);
     let [finding] = reviewed.findings.as_slice() else { panic!("{:?}", reviewed.findings) };
     assert_eq!((finding.code, finding.severity), ("unknown-column", Severity::Error));

@@ -1,22 +1,22 @@
-//! What a model or a user may write, damaged without end: docs/fuzzing.md says what must hold.
+//! What a model or a user may write, damaged without end: docs/design/fuzzing.md says what must hold.
 
 use std::collections::HashMap;
 
 use querymend_sql::dialect::DIALECTS;
-use querymend_sql::finding::apply;
-use querymend_sql::scope::resolve;
+use querymend_sql::finding::apply_edits;
+use querymend_sql::resolve::resolve;
 use querymend_sql::{
-    Applicability, Approved, Context, Dialect, Edit, EngineError, Policy, Query, RULES, Repair, Request, Review, Rule,
-    Schema, Severity, Span, Status, Verdict, classify, dialect, repair, review,
+    Applicability, Approved, Dialect, Edit, EngineError, ParsedQuery, Policy, RULES, RepairOutcome, RepairRequest,
+    RepairStatus, Review, ReviewContext, Rule, Schema, Severity, Span, Verdict, classify, dialect, repair, review,
 };
-use querymend_testing::{Fuzz, Random, text};
+use querymend_testing::{FuzzTarget, Random, mutate_text};
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
 /// An input is a dialect's name on a line of its own, and the text behind it.
 fn parts(input: &[u8]) -> (&'static Dialect, String) {
     let input = String::from_utf8_lossy(input);
-    let named = input.split_once('\n').and_then(|(name, text)| Some((Dialect::named(name)?, text)));
+    let named = input.split_once('\n').and_then(|(name, text)| Some((Dialect::from_name(name)?, text)));
     let (dialect, text) = named.unwrap_or((&dialect::SQLITE, &input));
     (dialect, text.to_owned())
 }
@@ -47,7 +47,7 @@ fn make(random: &mut Random, pool: &[Vec<u8>]) -> Vec<u8> {
     if random.below(4) == 0 {
         dialect = random.pick(DIALECTS).copied().unwrap_or(dialect);
     }
-    written(dialect.name, &String::from_utf8_lossy(&text(random, &bare, &words)))
+    written(dialect.name, &String::from_utf8_lossy(&mutate_text(random, &bare, &words)))
 }
 
 fn is_within(span: Span, text: &str) -> bool {
@@ -71,12 +71,12 @@ const WRITING: [&str; 7] = [
 ];
 
 #[test]
-fn fuzz_salvage() {
-    let target = Fuzz::new("salvage", env!("CARGO_MANIFEST_DIR")).seeds(pages()).inputs(1_500);
+fn fuzz_extraction() {
+    let target = FuzzTarget::new("extraction", env!("CARGO_MANIFEST_DIR")).seeds(pages()).inputs(1_500);
     target.run(&mut make, &|input| {
         let (dialect, text) = parts(input);
         let policy = Policy::default();
-        let query = Query::read(&text, dialect, &policy);
+        let query = ParsedQuery::parse(&text, dialect, &policy);
         let mut edits: Vec<Edit> = query.steps.iter().flat_map(|step| step.edits.clone()).collect();
         edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
         edits_are_sound(&edits, &text, "salvage");
@@ -87,7 +87,7 @@ fn fuzz_salvage() {
         }
         let bare = |text: &str| text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace()).to_owned();
         assert_eq!(
-            bare(&apply(&text, &edits)),
+            bare(&apply_edits(&text, &edits)),
             bare(&query.sql),
             "what is read is not the text with its edits: {:?}",
             query.steps
@@ -105,7 +105,7 @@ fn fuzz_salvage() {
             let written = WRITING.iter().find(|words| cut.match_indices(**words).any(|(at, _)| runs(at)));
             assert!(written.is_none(), "a statement that writes was cut away: {written:?}");
         }
-        let again = Query::read(&query.sql, dialect, &policy);
+        let again = ParsedQuery::parse(&query.sql, dialect, &policy);
         assert_eq!(again.failure, None, "what was salvaged cannot be read: {:?}", query.sql);
         // A comment that has swallowed the clauses behind it is looked for only where nothing else was around the SQL.
         if !query.sql.contains("--") {
@@ -115,21 +115,24 @@ fn fuzz_salvage() {
 }
 
 #[test]
-fn fuzz_scope() {
+fn fuzz_resolver() {
     let schemas = schemas();
-    let target = Fuzz::new("scope", env!("CARGO_MANIFEST_DIR")).seeds(pages()).inputs(1_500);
+    let target = FuzzTarget::new("resolver", env!("CARGO_MANIFEST_DIR")).seeds(pages()).inputs(1_500);
     target.run(&mut make, &|input| {
         let (dialect, text) = parts(input);
-        let query = Query::read(&text, dialect, &Policy::default());
+        let query = ParsedQuery::parse(&text, dialect, &Policy::default());
         for schema in [None, schemas.get(dialect.name)] {
             for statement in &query.statements {
                 let facts = resolve(statement, schema, dialect);
-                let places =
-                    facts.blocks.iter().map(|block| block.place).chain(facts.sources.iter().map(|source| source.place));
-                let places = places.chain(facts.references.iter().map(|reference| reference.place));
-                let places = places.chain(facts.calls.iter().map(|call| call.place));
-                let places = places.chain(facts.tables.iter().map(|table| table.place));
-                let places = places.chain(facts.arities.iter().map(|arity| arity.place));
+                let places = facts
+                    .blocks
+                    .iter()
+                    .map(|block| block.select_span)
+                    .chain(facts.sources.iter().map(|source| source.span));
+                let places = places.chain(facts.references.iter().map(|reference| reference.span));
+                let places = places.chain(facts.calls.iter().map(|call| call.span));
+                let places = places.chain(facts.tables.iter().map(|table| table.span));
+                let places = places.chain(facts.arity_mismatches.iter().map(|arity| arity.span));
                 for place in places.chain(facts.features.iter().map(|(_, place)| *place)) {
                     assert!(is_within(query.span(place), &text), "{place:?} lies outside of the text");
                 }
@@ -153,7 +156,7 @@ fn fuzz_scope() {
 
 fn schemas() -> HashMap<&'static str, Schema> {
     let schema = |dialect: &&'static Dialect| {
-        let ddl = include_str!("../pages/shop.sql").replace('"', &dialect.quote.to_string());
+        let ddl = include_str!("../pages/shop.sql").replace('"', &dialect.identifier_quote.to_string());
         (dialect.name, Schema::from_ddl(&ddl, dialect).unwrap())
     };
     DIALECTS.iter().map(schema).collect()
@@ -211,7 +214,7 @@ fn became_approved(before: &Review, after: &Review) -> bool {
             let name = subject.to_lowercase();
             DANGEROUS.contains(&name.as_str()) && now.contains(&format!("{name}("))
         }
-        code => Rule::named(code).is_some_and(|rule| rule.group == "safety"),
+        code => Rule::from_code(code).is_some_and(|rule| rule.group == querymend_sql::RuleGroup::Safety),
     };
     let mut errors = before.findings.iter().filter(|finding| finding.severity == Severity::Error);
     after.verdict() == Verdict::Approved && errors.any(|finding| dangerous(finding.code, &finding.subject))
@@ -231,18 +234,27 @@ fn findings_are_sound(review: &Review) {
     }
 }
 
-fn mend(text: &str, context: &Context<'_>) -> Repair {
-    repair(&Request { text, context: *context, question: None, apply: Applicability::Likely, error: None }, None)
+fn mend(text: &str, context: &ReviewContext<'_>) -> RepairOutcome {
+    repair(
+        &RepairRequest {
+            text,
+            context: *context,
+            question: None,
+            max_applicability: Applicability::Likely,
+            error: None,
+        },
+        None,
+    )
 }
 
 #[test]
-fn fuzz_mending() {
+fn fuzz_repair() {
     let (schemas, shop) = (schemas(), shop());
-    let target = Fuzz::new("mending", env!("CARGO_MANIFEST_DIR")).seeds(pages()).inputs(400);
+    let target = FuzzTarget::new("repair", env!("CARGO_MANIFEST_DIR")).seeds(pages()).inputs(400);
     target.run(&mut make, &|input| {
         let (dialect, text) = parts(input);
         let policy = Policy::default();
-        let context = Context { schema: schemas.get(dialect.name), dialect, policy: &policy, question: None };
+        let context = ReviewContext { schema: schemas.get(dialect.name), dialect, policy: &policy, question: None };
         let before = review(&text, &context);
         findings_are_sound(&before);
         let approved = before.approve().ok();
@@ -264,23 +276,23 @@ fn fuzz_mending() {
             mended.applied
         );
         match mended.status {
-            Status::Untouched => {
+            RepairStatus::Untouched => {
                 assert!(before.is_clean(), "it is not clean");
                 assert_eq!(mended.sql, text, "it was changed");
                 assert!(mended.applied.is_empty(), "{:?}", mended.applied);
             }
-            Status::Mended => {
+            RepairStatus::Mended => {
                 assert!(after.is_clean(), "it is said to be mended: {:?}: {:?}", mended.sql, after.findings);
                 assert!(!mended.applied.is_empty(), "nothing was done: {:?}", mended.sql);
                 let again = mend(&mended.sql, &context);
-                let same = (again.status, again.sql.as_str()) == (Status::Untouched, mended.sql.as_str());
+                let same = (again.status, again.sql.as_str()) == (RepairStatus::Untouched, mended.sql.as_str());
                 assert!(
                     same,
                     "mended twice: {:?} by {:?}, {:?} by {:?}",
                     mended.sql, mended.applied, again.sql, again.applied
                 );
             }
-            Status::GaveUp | Status::Refused => {
+            RepairStatus::GaveUp | RepairStatus::Refused => {
                 let shrunk = errors(&after) <= errors(&before) || before.verdict() == Verdict::Refused;
                 assert!(shrunk, "{} errors became {}: {:?}", errors(&before), errors(&after), mended.sql);
                 assert!(
@@ -294,7 +306,7 @@ fn fuzz_mending() {
 }
 
 #[test]
-fn fuzz_refusals() {
+fn fuzz_engine_errors() {
     let recorded = |dialect: &&'static Dialect| {
         let path = format!("{}/tests/errors/{}.jsonl", env!("CARGO_MANIFEST_DIR"), dialect.name);
         let lines = std::fs::read_to_string(path).unwrap();
@@ -305,14 +317,15 @@ fn fuzz_refusals() {
         };
         lines.lines().map(told).collect::<Vec<_>>()
     };
-    let target =
-        Fuzz::new("refusals", env!("CARGO_MANIFEST_DIR")).seeds(DIALECTS.iter().flat_map(recorded)).inputs(1_500);
+    let target = FuzzTarget::new("engine_errors", env!("CARGO_MANIFEST_DIR"))
+        .seeds(DIALECTS.iter().flat_map(recorded))
+        .inputs(1_500);
     target.run(&mut make, &|input| {
         let (dialect, text) = parts(input);
         let (code, message) = text.split_once('\n').unwrap_or(("", &text));
         let error = EngineError { code: code.into(), message: message.into(), hint: None, position: Some(text.len()) };
         let said = classify(dialect, &error);
-        assert!(Rule::named(said.finding).is_some(), "there is no rule {}", said.finding);
+        assert!(Rule::from_code(said.finding).is_some(), "there is no rule {}", said.finding);
         for (hole, name) in &said.names {
             assert!(
                 !name.is_empty() && message.contains(name.as_str()),
@@ -321,9 +334,14 @@ fn fuzz_refusals() {
         }
         // What a server says steers the repair, and makes nothing of it approved that is not.
         let policy = Policy::default();
-        let context = Context { schema: None, dialect, policy: &policy, question: None };
-        let request =
-            Request { text: message, context, question: None, apply: Applicability::Likely, error: Some(&said) };
+        let context = ReviewContext { schema: None, dialect, policy: &policy, question: None };
+        let request = RepairRequest {
+            text: message,
+            context,
+            question: None,
+            max_applicability: Applicability::Likely,
+            error: Some(&said),
+        };
         let (before, mended) = (review(message, &context), repair(&request, None));
         let after = review(&mended.sql, &context);
         assert!(!became_approved(&before, &after), "what was dangerous is approved: {:?}", mended.sql);
@@ -331,20 +349,21 @@ fn fuzz_refusals() {
 }
 
 #[test]
-fn fuzz_tables() {
+fn fuzz_ddl() {
     let shop = DIALECTS.iter().map(|dialect| {
-        written(dialect.name, &include_str!("../pages/shop.sql").replace('"', &dialect.quote.to_string()))
+        written(dialect.name, &include_str!("../pages/shop.sql").replace('"', &dialect.identifier_quote.to_string()))
     });
-    let target = Fuzz::new("tables", env!("CARGO_MANIFEST_DIR")).seeds(shop).inputs(300);
+    let target = FuzzTarget::new("ddl", env!("CARGO_MANIFEST_DIR")).seeds(shop).inputs(300);
     target.run(&mut make, &|input| {
         let (dialect, text) = parts(input);
         let Ok(schema) = Schema::from_ddl(&text, dialect) else { return };
         let policy = Policy::default();
-        let context = Context { schema: Some(&schema), dialect, policy: &policy, question: None };
+        let context = ReviewContext { schema: Some(&schema), dialect, policy: &policy, question: None };
         for table in schema.tables() {
             // Whatever a table is called, its own name, as it must be written, leads to it.
-            let columns: Vec<String> = table.columns.iter().map(|column| dialect.quoted(&column.name)).collect();
-            let name: Vec<String> = table.name.split('.').map(|part| dialect.quoted(part)).collect();
+            let columns: Vec<String> =
+                table.columns.iter().map(|column| dialect.quote_identifier(&column.name)).collect();
+            let name: Vec<String> = table.name.split('.').map(|part| dialect.quote_identifier(part)).collect();
             findings_are_sound(&review(&format!("SELECT {} FROM {}", columns.join(", "), name.join(".")), &context));
         }
     });

@@ -6,9 +6,9 @@
 mod attacks;
 mod corpora;
 mod errors;
+mod fix_scope;
 mod fuzz;
-mod hostile;
-mod meant;
-mod pages;
+mod intended_fixes;
 mod resolver;
-mod untouched;
+mod robustness;
+mod rule_pages;

@@ -4,20 +4,20 @@ import type { Chart, Rows } from "../../api";
 import { download } from "../../clipboard";
 import { strings } from "../../strings";
 import { isDark, theme } from "../../theme";
-import { figure, numeric, textOf } from "../text";
-import { altText, drawn, fits, spec } from "./spec";
+import { formatNumber, isNumericColumn, cellText } from "../text";
+import { altText, vegaChartKinds, hasRequiredColumns, vegaLiteSpec } from "./spec";
 
-const words = strings.result.chart;
+const labels = strings.result.chart;
 
-/** The picture that fits the rows; what it shows can be changed. */
-export function ChartPanel({ rows, chart: fitting }: { rows: Rows; chart: Chart }) {
-  const [chart, setChart] = useState(fitting);
-  useEffect(() => setChart(fitting), [fitting]);
+/** Chart of the rows, with controls to change it. */
+export function ChartPanel({ rows, chart: initialChart }: { rows: Rows; chart: Chart }) {
+  const [chart, setChart] = useState(initialChart);
+  useEffect(() => setChart(initialChart), [initialChart]);
   if (chart.kind === "figure") return <Figure rows={rows} chart={chart} />;
   return (
     <div class="chart stack">
-      <Choices rows={rows} chart={chart} change={setChart} />
-      {fits(chart) ? <Drawing rows={rows} chart={chart} /> : <p class="quiet">{words.lacking}</p>}
+      <ChartControls rows={rows} chart={chart} change={setChart} />
+      {hasRequiredColumns(chart) ? <VegaChart rows={rows} chart={chart} /> : <p class="quiet">{labels.missingColumns}</p>}
     </div>
   );
 }
@@ -26,15 +26,15 @@ function Figure({ rows, chart }: { rows: Rows; chart: Chart }) {
   const cell = rows.rows[0]?.[chart.y[0] ?? 0];
   return (
     <p class="figure">
-      <span class="figure-value">{cell === null ? strings.result.null : figure(cell)}</span>
+      <span class="figure-value">{cell === null ? strings.result.null : formatNumber(cell)}</span>
       <span class="quiet">{rows.columns[chart.y[0] ?? 0]}</span>
     </p>
   );
 }
 
-function Choices({ rows, chart, change }: { rows: Rows; chart: Chart; change: (chart: Chart) => void }) {
+function ChartControls({ rows, chart, change }: { rows: Rows; chart: Chart; change: (chart: Chart) => void }) {
   const columns = rows.columns.map((name, column) => ({ name, column }));
-  const figures = columns.filter(({ column }) => numeric(rows, column, 500));
+  const numericColumns = columns.filter(({ column }) => isNumericColumn(rows, column, 500));
   const names = columns.filter(({ column }) => !chart.y.includes(column));
   const option = ({ name, column }: { name: string; column: number }) => (
     <option key={column} value={column}>
@@ -45,41 +45,41 @@ function Choices({ rows, chart, change }: { rows: Rows; chart: Chart; change: (c
   return (
     <div class="row chart-choices">
       <label>
-        {words.kind}
-        <select value={chart.kind} onChange={(event) => change(asked(chart, { kind: event.currentTarget.value as Chart["kind"] }))}>
-          {drawn.map((kind) => (
+        {labels.kind}
+        <select value={chart.kind} onChange={(event) => change(updateChart(chart, { kind: event.currentTarget.value as Chart["kind"] }))}>
+          {vegaChartKinds.map((kind) => (
             <option key={kind} value={kind}>
-              {words.kinds[kind]}
+              {labels.kinds[kind]}
             </option>
           ))}
         </select>
       </label>
       {chart.kind !== "histogram" && (
         <label>
-          {words.along}
-          <select value={chart.x ?? ""} onChange={(event) => change(asked(chart, { x: column(event.currentTarget.value) }))}>
+          {labels.xAxis}
+          <select value={chart.x ?? ""} onChange={(event) => change(updateChart(chart, { x: column(event.currentTarget.value) }))}>
             {(chart.x === null || chart.x === undefined) && <option value="" />}
             {columns.map(option)}
           </select>
         </label>
       )}
       <label>
-        {words.figures}
+        {labels.yAxis}
         <select
           value={chart.y.length === 1 ? chart.y[0] : "several"}
           onChange={(event) => {
-            if (event.currentTarget.value !== "several") change(asked(chart, { y: [Number(event.currentTarget.value)] }));
+            if (event.currentTarget.value !== "several") change(updateChart(chart, { y: [Number(event.currentTarget.value)] }));
           }}
         >
           {chart.y.length !== 1 && <option value="several">{chart.y.map((one) => rows.columns[one]).join(", ")}</option>}
-          {figures.map(option)}
+          {numericColumns.map(option)}
         </select>
       </label>
       {chart.kind !== "histogram" && chart.y.length === 1 && (
         <label>
-          {words.series}
-          <select value={chart.series ?? ""} onChange={(event) => change(asked(chart, { series: column(event.currentTarget.value) }))}>
-            <option value="">{words.none}</option>
+          {labels.series}
+          <select value={chart.series ?? ""} onChange={(event) => change(updateChart(chart, { series: column(event.currentTarget.value) }))}>
+            <option value="">{labels.none}</option>
             {names.filter((one) => one.column !== chart.x).map(option)}
           </select>
         </label>
@@ -88,85 +88,85 @@ function Choices({ rows, chart, change }: { rows: Rows; chart: Chart; change: (c
   );
 }
 
-/** The chart with something changed; what no longer makes sense with it is dropped. */
-function asked(chart: Chart, change: Partial<Chart>): Chart {
+/** Applies a change and drops fields that are invalid with it. */
+function updateChart(chart: Chart, change: Partial<Chart>): Chart {
   const next = { ...chart, ...change };
   if (next.kind === "histogram") return { ...next, y: next.y.slice(0, 1), series: null };
   return next.series === next.x || next.y.length > 1 ? { ...next, series: null } : next;
 }
 
-function Drawing({ rows, chart }: { rows: Rows; chart: Chart }) {
-  const place = useRef<HTMLDivElement>(null);
+function VegaChart({ rows, chart }: { rows: Rows; chart: Chart }) {
+  const container = useRef<HTMLDivElement>(null);
   const view = useRef<View | null>(null);
   const [state, setState] = useState<"drawing" | "drawn" | "failed">("drawing");
   const [width, setWidth] = useState(0);
-  const [system, setSystem] = useState(isDark());
-  const dark = theme.value === "auto" ? system : theme.value === "dark";
+  const [systemDark, setSystemDark] = useState(isDark());
+  const dark = theme.value === "auto" ? systemDark : theme.value === "dark";
 
   useEffect(() => {
-    const element = place.current;
+    const element = container.current;
     if (!element) return;
-    const watch = new ResizeObserver(() => setWidth(Math.round(element.clientWidth)));
-    watch.observe(element);
+    const observer = new ResizeObserver(() => setWidth(Math.round(element.clientWidth)));
+    observer.observe(element);
     const scheme = matchMedia("(prefers-color-scheme: dark)");
-    const changed = () => setSystem(scheme.matches);
+    const changed = () => setSystemDark(scheme.matches);
     changed();
     scheme.addEventListener("change", changed);
     return () => {
-      watch.disconnect();
+      observer.disconnect();
       scheme.removeEventListener("change", changed);
     };
   }, []);
   useEffect(() => {
     if (width < 50) return;
-    let here = true;
-    // Vega is large, so it is fetched when there is something to draw.
+    let active = true;
+    // Load Vega lazily: it is large.
     import("./draw")
-      .then(async ({ draw }) => {
-        if (!here || !place.current) return;
-        const made = await draw(spec(rows, chart, { dark, width }), place.current);
-        if (!here) return made.finalize();
+      .then(async ({ renderChart }) => {
+        if (!active || !container.current) return;
+        const made = await renderChart(vegaLiteSpec(rows, chart, { dark, width }), container.current);
+        if (!active) return made.finalize();
         view.current = made;
         setState("drawn");
       })
-      .catch(() => here && setState("failed"));
+      .catch(() => active && setState("failed"));
     return () => {
-      here = false;
+      active = false;
       view.current?.finalize();
       view.current = null;
     };
   }, [rows, chart, width, dark]);
 
   const save = async (format: "png" | "svg") => {
-    const { picture } = await import("./draw");
-    if (view.current) download(await picture(view.current, format), `chart.${format}`);
+    const { exportImage } = await import("./draw");
+    if (view.current) download(await exportImage(view.current, format), `chart.${format}`);
   };
   return (
     <figure>
-      <div ref={place} class="chart-place" role="img" aria-label={altText(rows, chart)} />
-      {state === "failed" && <p class="notice warn">{words.failed}</p>}
-      {state === "drawing" && <p class="quiet">{words.drawing}</p>}
+      <div ref={container} class="chart-container" role="img" aria-label={altText(rows, chart)} />
+      {state === "failed" && <p class="notice warn">{labels.failed}</p>}
+      {state === "drawing" && <p class="quiet">{labels.drawing}</p>}
       {state === "drawn" && (
         <figcaption class="row">
           <button type="button" class="plain small" onClick={() => void save("png")}>
-            {words.png}
+            {labels.png}
           </button>
           <button type="button" class="plain small" onClick={() => void save("svg")}>
-            {words.svg}
+            {labels.svg}
           </button>
-          {rows.rows.length * chart.y.length > 5000 && <span class="quiet small">{words.tooMany}</span>}
+          {rows.rows.length * chart.y.length > 5000 && <span class="quiet small">{labels.tooManyMarks}</span>}
         </figcaption>
       )}
     </figure>
   );
 }
 
-/** A chart to begin with, where the server proposes none but the rows have figures. */
-export function anyChart(rows: Rows): Chart | null {
+/** Default chart for rows with numeric columns, if the server suggests none. */
+export function defaultChart(rows: Rows): Chart | null {
   if (rows.rows.length < 2) return null;
-  const figures = rows.columns.map((_, column) => column).filter((column) => numeric(rows, column, 500));
+  const figures = rows.columns.map((_, column) => column).filter((column) => isNumericColumn(rows, column, 500));
   const y = figures[figures.length - 1];
   if (y === undefined) return null;
-  const x = rows.columns.findIndex((_, column) => column !== y && textOf(rows.rows[0]?.[column]) !== "");
+  const x = rows.columns.findIndex((_, column) => column !== y && cellText(rows.rows[0]?.[column]) !== "");
   return x < 0 ? { kind: "histogram", y: [y] } : { kind: "bar", x, y: [y] };
 }

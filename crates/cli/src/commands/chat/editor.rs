@@ -1,4 +1,4 @@
-//! A line editor: history, completion of tables, columns and commands, questions of several lines.
+//! Line editor with history, completion of tables, columns and commands, and multi-line questions.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,77 +11,77 @@ use reedline::{
 };
 
 use super::COMMANDS;
-use super::lines::Next;
-use crate::failure::Failure;
-use crate::state;
+use super::input_event::InputEvent;
+use crate::error::CliError;
+use crate::state_dir;
 
-/// Lines of earlier chats that can be had again.
-const REMEMBERED: usize = 1_000;
-const MENU: &str = "names";
-/// How often a terminal that did not answer is asked again.
-const ASKED_AGAIN: usize = 3;
+/// Maximum number of history lines kept across sessions.
+const HISTORY_LIMIT: usize = 1_000;
+const COMPLETION_MENU: &str = "names";
+/// Maximum number of retries if the terminal does not respond.
+const MAX_READ_RETRIES: usize = 3;
 
-/// A person's terminal.
-pub struct Editor {
+/// Line editor on a terminal.
+pub struct LineEditor {
     reedline: Reedline,
 }
 
-impl Editor {
-    /// With the names of the tables and columns, which are completed.
+impl LineEditor {
+    /// Creates an editor that completes the names of tables and columns.
     pub fn new(schema: &Schema) -> Self {
         let mut keys = default_emacs_keybindings();
-        let complete = vec![ReedlineEvent::Menu(MENU.to_string()), ReedlineEvent::MenuNext];
+        let complete = vec![ReedlineEvent::Menu(COMPLETION_MENU.to_string()), ReedlineEvent::MenuNext];
         keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, ReedlineEvent::UntilFound(complete));
         let newline = ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
         keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, newline);
-        let menu = Box::new(ColumnarMenu::default().with_name(MENU));
+        let menu = Box::new(ColumnarMenu::default().with_name(COMPLETION_MENU));
         let mut reedline = Reedline::create()
-            .with_completer(Box::new(Names::of(schema)))
+            .with_completer(Box::new(NameCompleter::from_schema(schema)))
             .with_menu(ReedlineMenu::EngineCompleter(menu))
             .with_quick_completions(true)
             .with_partial_completions(true)
             .with_edit_mode(Box::new(Emacs::new(keys)))
-            .with_validator(Box::new(Whole));
-        // Without a history one can chat all the same.
-        let file = state::private("chat-history");
-        if let Some(Ok(history)) = file.map(|file| FileBackedHistory::with_file(REMEMBERED, file)) {
+            .with_validator(Box::new(ContinuationValidator));
+        // Chat also works without a history.
+        let file = state_dir::create_private_file("chat-history");
+        if let Some(Ok(history)) = file.map(|file| FileBackedHistory::with_file(HISTORY_LIMIT, file)) {
             reedline = reedline.with_history(Box::new(history));
         }
         Self { reedline }
     }
 
-    /// Waits for the next line. A terminal that is slow to say where its cursor is, is asked again.
-    pub fn next(&mut self) -> Result<Next, Failure> {
-        let mut read = self.reedline.read_line(&Mark);
-        for _ in 0..ASKED_AGAIN {
+    /// Waits for the next line, and retries if the terminal is slow to report its cursor position.
+    pub fn read_line(&mut self) -> Result<InputEvent, CliError> {
+        let mut read = self.reedline.read_line(&ChatPrompt);
+        for _ in 0..MAX_READ_RETRIES {
             if read.is_err() {
-                read = self.reedline.read_line(&Mark);
+                read = self.reedline.read_line(&ChatPrompt);
             }
         }
         match read {
-            Ok(Signal::Success(text)) => Ok(Next::Line(text.replace("\\\n", "\n"))),
-            Ok(Signal::CtrlD) => Ok(Next::Left),
-            Ok(_) => Ok(Next::Again),
-            Err(error) => Err(Failure::new(format!("the terminal cannot be read: {error}"))
+            Ok(Signal::Success(text)) => Ok(InputEvent::Line(text.replace("\\\n", "\n"))),
+            Ok(Signal::CtrlD) => Ok(InputEvent::EndOfInput),
+            Ok(_) => Ok(InputEvent::Discarded),
+            Err(error) => Err(CliError::new(format!("the terminal cannot be read: {error}"))
                 .hint("pipe the questions in, one on each line")),
         }
     }
 }
 
-/// A line that ends with a backslash goes on.
-struct Whole;
+/// Continues a line that ends with a backslash.
+struct ContinuationValidator;
 
-impl Validator for Whole {
+impl Validator for ContinuationValidator {
     fn validate(&self, text: &str) -> ValidationResult {
         if text.ends_with('\\') { ValidationResult::Incomplete } else { ValidationResult::Complete }
     }
 }
 
-/// Names that are completed, in order.
-struct Names(Vec<String>);
+/// Completes commands, and the names of tables and columns.
+struct NameCompleter(Vec<String>);
 
-impl Names {
-    fn of(schema: &Schema) -> Self {
+impl NameCompleter {
+    fn from_schema(schema: &Schema) -> Self {
         let columns = |table: &querymend_sql::schema::Table| {
             table.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>()
         };
@@ -90,13 +90,13 @@ impl Names {
         Self(COMMANDS.iter().map(ToString::to_string).chain(names).collect())
     }
 
-    /// What the word before the cursor may become, and where it begins.
-    fn fitting(&self, line: &str, cursor: usize) -> (usize, Vec<&String>) {
+    /// Returns the completions of the token before the cursor, and its start offset.
+    fn candidates(&self, line: &str, cursor: usize) -> (usize, Vec<&String>) {
         let before = line.get(..cursor).unwrap_or(line);
         let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '/');
         let start = before.char_indices().rev().take_while(|(_, c)| part(*c)).last().map_or(before.len(), |(i, _)| i);
         let word = before[start..].to_lowercase();
-        // A command stands at the beginning of a line, and nowhere else.
+        // Commands are only valid at the start of a line.
         let fits = |name: &&String| {
             !word.is_empty() && (start == 0 || !name.starts_with('/')) && name.to_lowercase().starts_with(&word)
         };
@@ -104,9 +104,9 @@ impl Names {
     }
 }
 
-impl Completer for Names {
+impl Completer for NameCompleter {
     fn complete(&mut self, line: &str, cursor: usize) -> CompletionResult {
-        let (start, names) = self.fitting(line, cursor);
+        let (start, names) = self.candidates(line, cursor);
         let suggestion = |name: &String| Suggestion {
             value: name.clone(),
             span: Span::new(start, cursor),
@@ -117,10 +117,10 @@ impl Completer for Names {
     }
 }
 
-/// What stands before the line.
-struct Mark;
+/// Prompt of the line editor.
+struct ChatPrompt;
 
-impl Prompt for Mark {
+impl Prompt for ChatPrompt {
     fn render_prompt_left(&self) -> Cow<'_, str> {
         "".into()
     }
@@ -147,15 +147,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_commands_are_completed() {
+    fn completes_names_and_commands() {
         let schema = Schema::from_ddl(
             "CREATE TABLE products (product_id INTEGER, \"Größe\" TEXT); CREATE TABLE orders (order_id INTEGER)",
             &querymend_sql::dialect::SQLITE,
         )
         .unwrap();
-        let names = Names::of(&schema);
+        let names = NameCompleter::from_schema(&schema);
         let fitting = |line: &str| {
-            let (start, names) = names.fitting(line, line.len());
+            let (start, names) = names.candidates(line, line.len());
             (start, names.into_iter().map(String::as_str).collect::<Vec<_>>())
         };
         assert_eq!(fitting("/s"), (0, vec!["/sql", "/schema", "/save"]));

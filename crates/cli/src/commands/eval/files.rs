@@ -1,38 +1,38 @@
-//! What an evaluation leaves in a folder.
+//! Output files of an evaluation.
 
 use std::fs;
 use std::path::Path;
 
-use querymend_eval::{Comparison, Report};
+use querymend_eval::{EvalReport, RunComparison};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// The folder, made if it is not there.
-pub fn folder(folder: Option<&Path>) -> Result<Option<&Path>, Failure> {
+/// Creates the folder if it does not exist.
+pub fn create_folder(folder: Option<&Path>) -> Result<Option<&Path>, CliError> {
     if let Some(folder) = folder {
-        fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+        fs::create_dir_all(folder).map_err(|error| write_error(folder, &error))?;
     }
     Ok(folder)
 }
 
-/// A report as Markdown and as CSV.
-pub fn report(folder: &Path, name: &str, report: &Report) -> Result<(), Failure> {
-    write(&folder.join(format!("{name}.md")), &report.markdown())?;
-    write(&folder.join(format!("{name}.csv")), &report.csv())
+/// Writes a report as Markdown and CSV.
+pub fn write_report(folder: &Path, name: &str, report: &EvalReport) -> Result<(), CliError> {
+    write_file(&folder.join(format!("{name}.md")), &report.markdown())?;
+    write_file(&folder.join(format!("{name}.csv")), &report.to_csv())
 }
 
-/// A comparison as Markdown and as a chart.
-pub fn comparison(folder: &Path, comparison: &Comparison) -> Result<(), Failure> {
-    write(&folder.join("compare.md"), &comparison.markdown())?;
-    write(&folder.join("compare.svg"), &comparison.chart().svg())
+/// Writes a comparison as Markdown and as an SVG chart.
+pub fn write_comparison(folder: &Path, comparison: &RunComparison) -> Result<(), CliError> {
+    write_file(&folder.join("compare.md"), &comparison.markdown())?;
+    write_file(&folder.join("compare.svg"), &comparison.chart().svg())
 }
 
 /// Writes a file.
-pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| unwritable(path, &error))
+pub fn write_file(path: &Path, text: &str) -> Result<(), CliError> {
+    fs::write(path, text).map_err(|error| write_error(path, &error))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("`{}` cannot be written: {error}", path.display()))
+fn write_error(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::new(format!("`{}` cannot be written: {error}", path.display()))
         .hint("check the folder and its permissions")
 }

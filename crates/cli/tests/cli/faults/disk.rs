@@ -3,21 +3,21 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use querymend_testing::is_full;
+use querymend_testing::is_full_suite;
 use serde_json::{Value, json};
 
-use crate::Place;
-use crate::audit::{Reply, listening, post};
-use crate::server::Server;
+use crate::TestDir;
+use crate::audit::{HttpOutcome, post, wait_for_address};
+use crate::server::ScriptedModelServer;
 
 /// So many kilobytes are left when a command begins. Pages have four.
-const ROOM: [usize; 9] = [0, 4, 8, 16, 32, 64, 128, 256, 512];
+const FREE_KILOBYTES: [usize; 9] = [0, 4, 8, 16, 32, 64, 128, 256, 512];
 /// How many examples are taken in.
 const EXAMPLES: usize = 40;
 
 /// What every script begins with: a disk of eight megabytes with what lies in `seed`, and the words that scripts are made of.
 /// What a command says is kept beside the disk, and not on it.
-const WORDS: &str = r#"
+const SCRIPT_PRELUDE: &str = r#"
 mount -t tmpfs -o size=8m none disk || exit 77
 cp -r seed/. disk
 export XDG_STATE_HOME=$PWD/disk/state XDG_CONFIG_HOME=$PWD/disk/config QUERYMEND_CACHE=$PWD/disk/cache
@@ -29,7 +29,7 @@ q() { name=$1; shift; "$QUERYMEND" "$@" > "../$name.out" 2> "../$name.err" < /de
 
 /// A script on a disk of its own. None where this machine allows nobody to mount one.
 #[allow(clippy::print_stderr, reason = "a test that was skipped says so")]
-fn script(place: &Place, model: &str, text: &str) -> Option<Command> {
+fn script(place: &TestDir, model: &str, text: &str) -> Option<Command> {
     let allowed = Command::new("unshare").args(["-rm", "mount", "-t", "tmpfs", "none", "/mnt"]).output();
     if !allowed.is_ok_and(|tried| tried.status.success()) {
         eprintln!("skipped: no disk can be mounted here (unshare -rm)");
@@ -39,7 +39,7 @@ fn script(place: &Place, model: &str, text: &str) -> Option<Command> {
     // Only for what it has set: the surroundings.
     let binary = place.command(&[]);
     let mut command = Command::new("unshare");
-    command.args(["-rm", "sh", "-c", &format!("{WORDS}{text}")]).current_dir(place.folder.path());
+    command.args(["-rm", "sh", "-c", &format!("{SCRIPT_PRELUDE}{text}")]).current_dir(place.folder.path());
     for (name, value) in binary.get_envs() {
         match value {
             Some(value) => command.env(name, value),
@@ -50,22 +50,22 @@ fn script(place: &Place, model: &str, text: &str) -> Option<Command> {
     Some(command)
 }
 
-struct Said {
+struct ScriptOutput {
     code: i32,
     out: String,
     err: String,
 }
 
-fn said(place: &Place, name: &str) -> Said {
+fn read_output(place: &TestDir, name: &str) -> ScriptOutput {
     let read = |ending: &str| std::fs::read_to_string(place.path(&format!("{name}.{ending}"))).unwrap();
-    let said = Said { code: read("code").trim().parse().unwrap(), out: read("out"), err: read("err") };
+    let said = ScriptOutput { code: read("code").trim().parse().unwrap(), out: read("out"), err: read("err") };
     assert!(!said.err.contains("panicked"), "{name}: {}", said.err);
     said
 }
 
 /// With a database, examples and a set of questions, and a model that is right.
-fn place() -> (Place, Server) {
-    let place = Place::with_demo();
+fn prepare_dir() -> (TestDir, ScriptedModelServer) {
+    let place = TestDir::with_demo();
     std::fs::create_dir(place.path("seed")).unwrap();
     std::fs::rename(place.path("shop.db"), place.path("seed/shop.db")).unwrap();
     let example = |n| {
@@ -73,15 +73,15 @@ fn place() -> (Place, Server) {
             "- {{question: How many orders have more than {n} things in them?, sql: SELECT count(*) FROM order_items WHERE quantity > {n}}}\n"
         )
     };
-    place.file("seed/examples.yaml", (0..EXAMPLES).map(example).collect::<String>());
+    place.write_file("seed/examples.yaml", (0..EXAMPLES).map(example).collect::<String>());
     let case = |id: &str| {
         format!(
             "- {{id: {id}, kind: first_try, question: How many orders are there?, gold: SELECT count(*) FROM orders}}\n"
         )
     };
     let set = format!("name: two\ndatabase: demo\ncases:\n{}{}", case("one"), case("two"));
-    place.file("seed/set.yaml", set);
-    (place, Server::saying(&["SELECT count(*) AS n FROM orders"]))
+    place.write_file("seed/set.yaml", set);
+    (place, ScriptedModelServer::with_replies(&["SELECT count(*) AS n FROM orders"]))
 }
 
 /// What is done on a disk in trouble, and what is looked at when it is well again.
@@ -104,11 +104,11 @@ q eval_again eval run set.yaml --model "$MODEL" --out results
 q shown eval show results/results.jsonl --format json
 "#;
 
-fn check(place: &Place, what: &str) {
-    let list = |said: &Said| {
+fn check(place: &TestDir, what: &str) {
+    let list = |said: &ScriptOutput| {
         serde_json::from_str::<Value>(&said.out).unwrap_or_else(|why| panic!("{what}: {why}: {}", said.err))
     };
-    let helps = |said: &Said, name: &str| {
+    let helps = |said: &ScriptOutput, name: &str| {
         assert!(
             said.code == 2 && said.err.contains("error: ") && said.err.contains("hint: "),
             "{what} {name}: {} {}",
@@ -117,16 +117,16 @@ fn check(place: &Place, what: &str) {
         );
     };
     // The answer is there whatever becomes of the books; what is not kept is said not to be.
-    let ask = said(place, "ask");
+    let ask = read_output(place, "ask");
     assert_eq!((ask.code, ask.out.as_str()), (0, "n\n180\n"), "{what}: {}", ask.err);
-    let lost = ask.err.contains("the run cannot be kept");
-    let runs = list(&said(place, "traces"));
+    let lost = ask.err.contains("the run cannot be saved");
+    let runs = list(&read_output(place, "traces"));
     assert_eq!(runs.as_array().unwrap().len(), usize::from(!lost), "{what}: {runs}");
     assert!(lost || runs[0]["outcome"] == "answered" || runs[0].to_string().contains("answered"), "{what}: {runs}");
     let listing = std::fs::read_to_string(place.path("listing")).unwrap();
     assert!(!listing.contains(".part"), "{what}: {listing}");
     // All examples were taken in, or none, and none is half.
-    let (seed, kept) = (said(place, "seed"), list(&said(place, "list")));
+    let (seed, kept) = (read_output(place, "seed"), list(&read_output(place, "list")));
     let kept = kept.as_array().unwrap();
     if seed.code == 0 {
         assert_eq!(kept.len(), EXAMPLES, "{what}: {}", seed.err);
@@ -134,10 +134,10 @@ fn check(place: &Place, what: &str) {
         helps(&seed, "seed");
         assert!(kept.is_empty(), "{what}: {} of {EXAMPLES} are kept", kept.len());
     }
-    assert_eq!(said(place, "again").code, 0, "{what}");
-    assert_eq!(list(&said(place, "all")).as_array().unwrap().len(), EXAMPLES, "{what}");
+    assert_eq!(read_output(place, "again").code, 0, "{what}");
+    assert_eq!(list(&read_output(place, "all")).as_array().unwrap().len(), EXAMPLES, "{what}");
     // A database that is there is whole.
-    let demo = said(place, "demo");
+    let demo = read_output(place, "demo");
     if demo.code == 0 {
         let rows =
             place.run(&["run", "--db", "other.db", "--sql", "SELECT count(*) AS n FROM orders", "--format", "csv"]);
@@ -147,7 +147,7 @@ fn check(place: &Place, what: &str) {
         assert!(!place.path("other.db").exists(), "{what}: something is left that looks like a database");
     }
     // A key that was shown is valid; one that could not be kept was not shown.
-    let (key, keys) = (said(place, "key"), said(place, "keys"));
+    let (key, keys) = (read_output(place, "key"), read_output(place, "keys"));
     let valid = if keys.code == 0 { list(&keys).as_array().unwrap().len() } else { 0 };
     if key.code == 0 {
         assert_eq!(valid, 1, "{what}");
@@ -156,24 +156,24 @@ fn check(place: &Place, what: &str) {
         assert!(valid == 0 && key.out.is_empty(), "{what}: {}", key.out);
     }
     // An evaluation that could not be written down did not succeed, and is taken up again.
-    let eval = said(place, "eval");
+    let eval = read_output(place, "eval");
     if eval.code != 0 {
         helps(&eval, "eval");
     } else {
         assert_eq!(std::fs::read_to_string(place.path("results.jsonl")).unwrap().lines().count(), 3, "{what}");
     }
-    assert_eq!(said(place, "eval_again").code, 0, "{what}: {}", said(place, "eval_again").err);
-    assert_eq!(list(&said(place, "shown"))["metrics"]["total"], 2, "{what}");
+    assert_eq!(read_output(place, "eval_again").code, 0, "{what}: {}", read_output(place, "eval_again").err);
+    assert_eq!(list(&read_output(place, "shown"))["metrics"]["total"], 2, "{what}");
     for name in ["other.db", "results.jsonl"] {
         std::fs::remove_file(place.path(name)).ok();
     }
 }
 
 #[test]
-fn l11_a_full_disk_costs_no_answer_and_leaves_nothing_half() {
-    let (place, model) = place();
+fn full_disk_loses_no_answer_and_leaves_no_partial_file() {
+    let (place, model) = prepare_dir();
     // At least no room, room for a part of it and room for all of it.
-    for room in ROOM.into_iter().step_by(if is_full() { 1 } else { 4 }) {
+    for room in FREE_KILOBYTES.into_iter().step_by(if is_full_suite() { 1 } else { 4 }) {
         let text = WORK.replace("TROUBLE", &format!("room {room}")).replace("WELL", "more_room");
         let Some(mut command) = script(&place, &model.model, &text) else { return };
         assert!(command.status().unwrap().success());
@@ -182,20 +182,20 @@ fn l11_a_full_disk_costs_no_answer_and_leaves_nothing_half() {
 }
 
 #[test]
-fn l11_a_disk_that_cannot_be_written_costs_no_answer_and_leaves_nothing_half() {
-    let (place, model) = place();
+fn read_only_disk_loses_no_answer_and_no_file() {
+    let (place, model) = prepare_dir();
     let text = WORK.replace("TROUBLE", "mount -o remount,ro .").replace("WELL", "mount -o remount,rw .");
     let Some(mut command) = script(&place, &model.model, &text) else { return };
     assert!(command.status().unwrap().success());
     for name in ["seed", "demo", "key", "eval"] {
-        assert_eq!(said(&place, name).code, 2, "{name}");
+        assert_eq!(read_output(&place, name).code, 2, "{name}");
     }
     check(&place, "read-only");
 }
 
 #[test]
-fn l11_a_result_that_could_not_be_written_is_no_success() {
-    let place = Place::with_demo();
+fn unwritable_output_is_an_error() {
+    let place = TestDir::with_demo();
     for arguments in [
         vec!["run", "--db", "shop.db", "--sql", "SELECT name FROM products"],
         vec!["schema", "--db", "shop.db"],
@@ -210,13 +210,12 @@ fn l11_a_result_that_could_not_be_written_is_no_success() {
 }
 
 #[test]
-fn l11_a_server_without_room_for_its_audit_log_answers_nobody_until_there_is_some() {
-    let (place, model) = place();
-    let config =
-        "providers: providers.toml\nmodels: models.toml\nserver: {limits: {per_minute: 0}}\nmemory: {enabled: false}\n";
-    place.file("seed/querymend.yaml", config);
-    place.file("seed/providers.toml", "");
-    place.file("seed/models.toml", "");
+fn server_without_room_for_its_audit_log_rejects_requests() {
+    let (place, model) = prepare_dir();
+    let config = "providers: providers.toml\nmodels: models.toml\nserver: {limits: {requests_per_minute: 0}}\nmemory: {enabled: false}\n";
+    place.write_file("seed/querymend.yaml", config);
+    place.write_file("seed/providers.toml", "");
+    place.write_file("seed/models.toml", "");
     let text = r#"
 "$QUERYMEND" serve --db shop.db --bind 127.0.0.1:0 --audit audit.jsonl --model "$MODEL" > /dev/null < /dev/null &
 while read -r word; do
@@ -228,7 +227,7 @@ done
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
     let (mut tell, mut hear) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-    let address = listening(&mut child);
+    let address = wait_for_address(&mut child);
     let mut tell = |word: &str| {
         writeln!(tell, "{word}").unwrap();
         hear.read_line(&mut String::new()).unwrap();
@@ -243,12 +242,12 @@ done
             json!({"question": "How many orders are there?"})
         };
         match post(&address, path, &id, &body) {
-            Reply::Whole(200, body) => {
+            HttpOutcome::Complete(200, body) => {
                 assert!(body.contains("180"), "{body}");
                 answered.push(id);
                 true
             }
-            Reply::Whole(500, body) => {
+            HttpOutcome::Complete(500, body) => {
                 assert!(body.contains("the audit log cannot be written"), "{body}");
                 assert!(!body.contains("180"), "what was not written down is not told: {body}");
                 false

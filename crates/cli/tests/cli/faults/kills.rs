@@ -5,16 +5,16 @@ use std::collections::HashSet;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use querymend_testing::is_full;
+use querymend_testing::is_full_suite;
 use serde_json::Value;
 
-use crate::Place;
-use crate::server::Server;
+use crate::TestDir;
+use crate::server::ScriptedModelServer;
 
 /// Returns how often a command is killed; `QUERYMEND_KILLS` makes it more.
 fn rounds() -> usize {
     let set: Option<usize> = std::env::var("QUERYMEND_KILLS").ok().and_then(|count| count.parse().ok());
-    set.unwrap_or(if is_full() { 15 } else { 4 }).max(1)
+    set.unwrap_or(if is_full_suite() { 15 } else { 4 }).max(1)
 }
 
 /// Kills a command at moments that are spread over the time that it takes, and a little beyond.
@@ -31,7 +31,7 @@ impl Killer {
 
     /// Kills a command at a random moment of one of so many equal parts of its time. If it ends before, it takes less time than
     /// was thought.
-    fn run(&mut self, place: &Place, arguments: &[&str], part: usize, parts: usize) -> Output {
+    fn run(&mut self, place: &TestDir, arguments: &[&str], part: usize, parts: usize) -> Output {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -56,15 +56,15 @@ fn until_killed(killed: &Cell<usize>) -> impl Iterator<Item = usize> {
     (0..rounds() + 100).take_while(move |round| *round < rounds() || killed.get() == 0)
 }
 
-fn listed(place: &Place) -> Vec<Value> {
+fn list_examples(place: &TestDir) -> Vec<Value> {
     place.run(&["memory", "list", "--limit", "100000", "--format", "json"]).json().as_array().unwrap().clone()
 }
 
 #[test]
 #[allow(clippy::print_stderr, reason = "how much was tried is part of the result")]
-fn f06_a_seed_that_is_killed_took_all_in_or_nothing() {
+fn killed_seed_is_atomic() {
     const EACH: usize = 25;
-    let place = Place::with_demo();
+    let place = TestDir::with_demo();
     let question = |round: usize, n: usize| format!("How many orders of round {round} have more than {n} things?");
     let file = |round: usize| {
         let one = |n| {
@@ -73,7 +73,7 @@ fn f06_a_seed_that_is_killed_took_all_in_or_nothing() {
                 question(round, n)
             )
         };
-        place.file(&format!("{round}.yaml"), (0..EACH).map(one).collect::<String>());
+        place.write_file(&format!("{round}.yaml"), (0..EACH).map(one).collect::<String>());
     };
     file(0);
     let begun = Instant::now();
@@ -86,11 +86,11 @@ fn f06_a_seed_that_is_killed_took_all_in_or_nothing() {
         let name = format!("{round}.yaml");
         let ended = killer.run(&place, &["memory", "seed", &name, "--db", "shop.db"], part, rounds());
         let said = String::from_utf8(ended.stderr).unwrap();
-        if said.contains(&format!("{EACH} taken in")) {
+        if said.contains(&format!("{EACH} imported")) {
             acknowledged.insert(round);
         }
         killed.set(killed.get() + usize::from(ended.status.code().is_none()));
-        let all = listed(&place);
+        let all = list_examples(&place);
         let of = |round: usize| {
             let words = format!("of round {round} have");
             all.iter().filter(|one| one["question"].as_str().unwrap().contains(&words)).count()
@@ -103,7 +103,7 @@ fn f06_a_seed_that_is_killed_took_all_in_or_nothing() {
         whole += usize::from(count == EACH);
         assert!(all.iter().all(|one| one["sql"].as_str().unwrap().starts_with("SELECT count(*) FROM order_items")));
     }
-    let all = listed(&place);
+    let all = list_examples(&place);
     for round in &acknowledged {
         for n in 0..EACH {
             assert!(all.iter().any(|one| one["question"] == question(*round, n)), "round {round}: {n} is lost");
@@ -123,11 +123,14 @@ fn f06_a_seed_that_is_killed_took_all_in_or_nothing() {
 
 #[test]
 #[allow(clippy::print_stderr, reason = "how much was tried is part of the result")]
-fn l11_a_question_that_is_killed_leaves_a_whole_trace_or_none() {
-    let place = Place::with_demo();
-    place.file("known.yaml", "- {question: How many customers are there?, sql: SELECT count(*) AS n FROM customers}\n");
+fn killed_question_leaves_a_whole_trace_or_none() {
+    let place = TestDir::with_demo();
+    place.write_file(
+        "known.yaml",
+        "- {question: How many customers are there?, sql: SELECT count(*) AS n FROM customers}\n",
+    );
     assert_eq!(place.run(&["memory", "seed", "known.yaml", "--db", "shop.db"]).code, 0);
-    let model = Server::saying(&["SELECT id, price FROM products WHERE category = 'Electronics'"]);
+    let model = ScriptedModelServer::with_replies(&["SELECT id, price FROM products WHERE category = 'Electronics'"]);
     let ask = |question: &'static str| ["ask", "--db", "shop.db", "--model", &model.model, "--format", "csv", question];
     let mut killers = Vec::new();
     // One that the model answers and that is mended, and one that is answered from memory, which counts that.
@@ -162,10 +165,10 @@ fn l11_a_question_that_is_killed_leaves_a_whole_trace_or_none() {
             assert_eq!(new.len(), 1, "an answer was shown whose run is not there: {rows}");
         }
         kept += new.len();
-        assert_eq!(listed(&place).len(), 1);
+        assert_eq!(list_examples(&place).len(), 1);
         before = after;
     }
-    let known = listed(&place);
+    let known = list_examples(&place);
     assert!(known[0]["uses"].as_u64().is_some() || known[0].get("uses").is_none(), "{}", known[0]);
     // All of it still works.
     let again = place.run(&ask("How many customers are there?"));

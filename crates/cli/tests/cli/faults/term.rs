@@ -4,42 +4,42 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use querymend_testing::{is_full, wait_until};
+use querymend_testing::{is_full_suite, wait_until};
 use serde_json::{Value, json};
 
-use crate::audit::{Reply, post, start};
-use crate::server::Server;
-use crate::{Place, signals};
+use crate::audit::{HttpOutcome, post, start_server};
+use crate::server::ScriptedModelServer;
+use crate::{TestDir, signals};
 
 const CLIENTS: usize = 32;
 
 /// What came of all requests of one round.
 #[derive(Default)]
-struct Heard {
+struct RequestOutcomes {
     answered: Vec<String>,
     refused: Vec<String>,
     /// Nobody took them: the server listened no longer.
-    untaken: Vec<String>,
-    half: Vec<String>,
+    not_accepted: Vec<String>,
+    truncated: Vec<String>,
 }
 
 #[test]
 #[allow(clippy::print_stderr, reason = "how much was tried is part of the result")]
-fn l11_a_server_that_is_told_to_end_answers_all_that_it_has_taken() {
+fn sigterm_answers_all_accepted_requests() {
     let set = std::env::var("QUERYMEND_KILLS").ok().and_then(|count| count.parse().ok());
-    let rounds: usize = set.unwrap_or(if is_full() { 3 } else { 1 });
-    let place = Place::with_demo();
-    place.alone("");
+    let rounds: usize = set.unwrap_or(if is_full_suite() { 3 } else { 1 });
+    let place = TestDir::with_demo();
+    place.disable_model_discovery("");
     // Requests that run may go on as long as they take: what is cut off here was not waited for.
-    place.file(
+    place.write_file(
         "querymend.yaml",
-        "providers: providers.toml\nmodels: models.toml\nserver: {limits: {per_minute: 0, concurrent: 64, shutdown: 24h, stalled: 24h}}\nbudget: {time: 24h}\nlimits: {time: 24h}\ntrace: {keep: 0}\nmemory: {enabled: false}\n",
+        "providers: providers.toml\nmodels: models.toml\nserver: {limits: {requests_per_minute: 0, max_concurrent_per_user: 64, shutdown: 24h, stalled: 24h}}\nbudget: {time: 24h}\nlimits: {time: 24h}\ntrace: {max_traces: 0}\nmemory: {enabled: false}\n",
     );
-    let model = Server::saying(&["SELECT id FROM products WHERE category = 'Electronics'"]);
-    let mut all = Heard::default();
+    let model = ScriptedModelServer::with_replies(&["SELECT id FROM products WHERE category = 'Electronics'"]);
+    let mut all = RequestOutcomes::default();
     for round in 0..rounds {
-        let (mut child, address) = start(&place, &model.model);
-        let (heard, answers) = (Arc::new(Mutex::new(Heard::default())), Arc::new(AtomicUsize::new(0)));
+        let (mut child, address) = start_server(&place, &model.model);
+        let (heard, answers) = (Arc::new(Mutex::new(RequestOutcomes::default())), Arc::new(AtomicUsize::new(0)));
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
                 let (address, heard, answers) = (address.clone(), Arc::clone(&heard), Arc::clone(&answers));
@@ -54,24 +54,24 @@ fn l11_a_server_that_is_told_to_end_answers_all_that_it_has_taken() {
                         let reply = post(&address, path, &id, &body);
                         let mut heard = heard.lock().unwrap();
                         match reply {
-                            Reply::Whole(200, _) => {
+                            HttpOutcome::Complete(200, _) => {
                                 answers.fetch_add(1, Ordering::Relaxed);
                                 // Only looking at a text is nothing that an audit is about.
                                 if path != "/v1/check" {
                                     heard.answered.push(id);
                                 }
                             }
-                            Reply::Whole(503 | 429, body) => {
+                            HttpOutcome::Complete(503 | 429, body) => {
                                 let problem: Value = serde_json::from_str(&body).unwrap();
                                 assert!(problem.to_string().len() > 20, "{body}");
                                 heard.refused.push(id);
                             }
-                            Reply::Nothing => {
-                                heard.untaken.push(id);
+                            HttpOutcome::NotAccepted => {
+                                heard.not_accepted.push(id);
                                 return;
                             }
                             other => {
-                                heard.half.push(format!("{id}: {other:?}"));
+                                heard.truncated.push(format!("{id}: {other:?}"));
                                 return;
                             }
                         }
@@ -90,10 +90,10 @@ fn l11_a_server_that_is_told_to_end_answers_all_that_it_has_taken() {
         let heard = std::mem::take(&mut *heard.lock().unwrap());
         all.answered.extend(heard.answered);
         all.refused.extend(heard.refused);
-        all.half.extend(heard.half);
-        all.untaken.extend(heard.untaken);
+        all.truncated.extend(heard.truncated);
+        all.not_accepted.extend(heard.not_accepted);
     }
-    assert!(all.half.is_empty(), "{:?}", all.half);
+    assert!(all.truncated.is_empty(), "{:?}", all.truncated);
     let mut ends: HashMap<String, usize> = HashMap::new();
     for line in std::fs::read_to_string(place.path("audit.jsonl")).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -107,13 +107,13 @@ fn l11_a_server_that_is_told_to_end_answers_all_that_it_has_taken() {
     let lost: Vec<&&String> = answered.difference(&written).collect();
     assert!(lost.is_empty(), "answered, and not in the log: {lost:?}");
     // What was refused on the way may be in the log, as what it was; what nobody heard of must not have been done.
-    let unheard: Vec<&String> = all.untaken.iter().filter(|id| written.contains(id)).collect();
+    let unheard: Vec<&String> = all.not_accepted.iter().filter(|id| written.contains(id)).collect();
     assert!(unheard.is_empty(), "in the log, and nobody was told: {unheard:?}");
     eprintln!(
         "SIGTERM {rounds} times under {CLIENTS} clients: {} answered, {} lines, {} refused, {} not taken, 0 half",
         answered.len(),
         written.len(),
         all.refused.len(),
-        all.untaken.len()
+        all.not_accepted.len()
     );
 }

@@ -8,29 +8,29 @@ use std::time::Duration;
 
 use zip::write::{SimpleFileOptions, ZipWriter};
 
-pub struct Index {
+pub struct PackageIndex {
     address: SocketAddr,
-    shelf: Arc<Mutex<Shelf>>,
+    state: Arc<Mutex<IndexState>>,
 }
 
 #[derive(Default)]
-struct Shelf {
+struct IndexState {
     files: HashMap<String, Vec<u8>>,
     /// Files of which half is sent, and then nothing until they are released.
-    held: HashSet<String>,
+    stalled: HashSet<String>,
     /// Files of which nothing is sent until they are released.
     delayed: HashSet<String>,
     /// Files of which half is sent the next time.
     breaking: HashSet<String>,
     hub_is_hidden: bool,
-    asked: Vec<String>,
+    requested_paths: Vec<String>,
 }
 
-impl Index {
+impl PackageIndex {
     pub fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let shelf = Arc::new(Mutex::new(Shelf::default()));
+        let shelf = Arc::new(Mutex::new(IndexState::default()));
         let serving = Arc::clone(&shelf);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -38,7 +38,7 @@ impl Index {
                 std::thread::spawn(move || serve(stream, &shelf));
             }
         });
-        Self { address, shelf }
+        Self { address, state: shelf }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -46,12 +46,12 @@ impl Index {
     }
 
     /// What was asked for so far: the path, and the range if there was one.
-    pub fn asked(&self) -> Vec<String> {
-        self.shelf.lock().unwrap().asked.clone()
+    pub fn requested_paths(&self) -> Vec<String> {
+        self.state.lock().unwrap().requested_paths.clone()
     }
 
     pub fn file(&self, name: &str, bytes: &[u8]) {
-        self.shelf.lock().unwrap().files.insert(name.to_owned(), bytes.to_vec());
+        self.state.lock().unwrap().files.insert(name.to_owned(), bytes.to_vec());
     }
 
     /// A package of version 1.0 that holds this piece beside some code.
@@ -75,36 +75,36 @@ impl Index {
 
     /// Cuts a file in half.
     pub fn truncate(&self, name: &str) {
-        let mut shelf = self.shelf.lock().unwrap();
+        let mut shelf = self.state.lock().unwrap();
         let file = shelf.files.get_mut(name).unwrap();
         file.truncate(file.len() / 2);
     }
 
-    pub fn hold(&self, name: &str) {
-        self.shelf.lock().unwrap().held.insert(name.to_owned());
+    pub fn stall_midway(&self, name: &str) {
+        self.state.lock().unwrap().stalled.insert(name.to_owned());
     }
 
     pub fn delay(&self, name: &str) {
-        self.shelf.lock().unwrap().delayed.insert(name.to_owned());
+        self.state.lock().unwrap().delayed.insert(name.to_owned());
     }
 
     /// Breaks off what is held, sends what is delayed, and does neither any more.
     pub fn release(&self) {
-        let mut shelf = self.shelf.lock().unwrap();
-        shelf.held.clear();
+        let mut shelf = self.state.lock().unwrap();
+        shelf.stalled.clear();
         shelf.delayed.clear();
     }
 
     pub fn break_once(&self, name: &str) {
-        self.shelf.lock().unwrap().breaking.insert(name.to_owned());
+        self.state.lock().unwrap().breaking.insert(name.to_owned());
     }
 
     pub fn hide_hub(&self, hidden: bool) {
-        self.shelf.lock().unwrap().hub_is_hidden = hidden;
+        self.state.lock().unwrap().hub_is_hidden = hidden;
     }
 }
 
-fn serve(mut stream: TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
+fn serve(mut stream: TcpStream, state: &Mutex<IndexState>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let (mut path, mut range) = (String::new(), None);
     loop {
@@ -123,27 +123,27 @@ fn serve(mut stream: TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
         }
     }
     let (name, file, broken, hidden) = {
-        let mut shelf = shelf.lock().ok()?;
-        shelf.asked.push(range.map_or(path.clone(), |from| format!("{path} bytes={from}-")));
+        let mut state = state.lock().ok()?;
+        state.requested_paths.push(range.map_or(path.clone(), |from| format!("{path} bytes={from}-")));
         if let Some(package) = path.strip_prefix("/simple/") {
             let prefix = format!("{}-", package.trim_end_matches('/').replace('-', "_"));
-            let names = shelf.files.keys().filter(|name| name.starts_with(&prefix));
+            let names = state.files.keys().filter(|name| name.starts_with(&prefix));
             let links: String = names.map(|name| format!("<a href=\"/files/{name}\">{name}</a>")).collect();
-            drop(shelf);
+            drop(state);
             let status = if links.is_empty() { "404 Not Found" } else { "200 OK" };
-            return answer(&mut stream, status, "content-type: text/html\r\n", links.len(), links.as_bytes());
+            return send_response(&mut stream, status, "content-type: text/html\r\n", links.len(), links.as_bytes());
         }
         let name =
             if path.contains("/resolve/main/m.gguf") { "resolve" } else { path.strip_prefix("/files/").unwrap_or("") };
-        let hidden = name == "resolve" && shelf.hub_is_hidden;
-        let broken = shelf.breaking.remove(name) || shelf.held.contains(name);
-        (name.to_owned(), shelf.files.get(name).cloned(), broken, hidden)
+        let hidden = name == "resolve" && state.hub_is_hidden;
+        let broken = state.breaking.remove(name) || state.stalled.contains(name);
+        (name.to_owned(), state.files.get(name).cloned(), broken, hidden)
     };
-    while shelf.lock().ok()?.delayed.contains(&name) {
+    while state.lock().ok()?.delayed.contains(&name) {
         std::thread::sleep(Duration::from_millis(20));
     }
     let Some(file) = file.filter(|_| !hidden) else {
-        return answer(&mut stream, "404 Not Found", "", 0, b"");
+        return send_response(&mut stream, "404 Not Found", "", 0, b"");
     };
     let from = range.unwrap_or(0).min(file.len());
     let body = &file[from..];
@@ -154,14 +154,14 @@ fn serve(mut stream: TcpStream, shelf: &Mutex<Shelf>) -> Option<()> {
         None => ("200 OK", "content-type: application/octet-stream\r\n".to_owned()),
     };
     let sent = if broken { &body[..body.len() / 2] } else { body };
-    answer(&mut stream, status, &headers, body.len(), sent)?;
-    while shelf.lock().ok()?.held.contains(&name) {
+    send_response(&mut stream, status, &headers, body.len(), sent)?;
+    while state.lock().ok()?.stalled.contains(&name) {
         std::thread::sleep(Duration::from_millis(20));
     }
     Some(())
 }
 
-fn answer(stream: &mut TcpStream, status: &str, headers: &str, length: usize, body: &[u8]) -> Option<()> {
+fn send_response(stream: &mut TcpStream, status: &str, headers: &str, length: usize, body: &[u8]) -> Option<()> {
     write!(stream, "HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n").ok()?;
     stream.write_all(body).ok()
 }

@@ -4,8 +4,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use querymend::{Cancel, Confidence, Config, ProblemCode, Querymend, Status, Stop};
-use querymend_model::{Clock, Error as ModelTrouble, Line, Model, Providers, Reply, Retry, Script, Stopped, open};
+use querymend::{AnswerStatus, CancellationToken, Confidence, Config, ProblemCode, Querymend, StopReason};
+use querymend_model::{
+    self as model, Completion, FinishReason, Model, Providers, Retry, RetryClock, ScriptedModel, ScriptedReply, open,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -18,7 +20,7 @@ fn few() -> Config {
 }
 
 #[tokio::test]
-async fn nonsense_is_no_query_and_the_next_draft_still_counts() {
+async fn retries_after_replies_without_a_usable_query() {
     let noise: String =
         (0u32..4_000).filter_map(|n| char::from_u32(n.wrapping_mul(2_654_435_761) % 0x11_0000)).collect();
     let deep = format!("SELECT {}1{}", "(".repeat(50_000), ")".repeat(50_000));
@@ -40,28 +42,33 @@ async fn nonsense_is_no_query_and_the_next_draft_still_counts() {
     ] {
         let start: String = nonsense.chars().take(30).collect();
         let told = ask([nonsense.as_str(), GOOD], few(), QUESTION).await;
-        assert_eq!((told.answer.status, told.sql()), (Status::Answered, GOOD), "{start}: {:?}", told.problem_or_none());
+        assert_eq!(
+            (told.answer.status, told.sql()),
+            (AnswerStatus::Answered, GOOD),
+            "{start}: {:?}",
+            told.problem_or_none()
+        );
         assert_eq!(told.answer.attempts.len(), 2, "{start}");
         // Nothing but nonsense ends as a failure that says what was wrong.
         let told = ask([nonsense.as_str(); 3], few(), QUESTION).await;
-        assert_eq!(told.answer.status, Status::GaveUp, "{start}");
+        assert_eq!(told.answer.status, AnswerStatus::GaveUp, "{start}");
         assert!(told.executed().is_empty() && !told.problem().message.is_empty(), "{start}");
         assert!(told.problem().message.len() < 2_000, "{start}: {} bytes", told.problem().message.len());
     }
 }
 
 #[tokio::test]
-async fn prose_instead_of_sql_is_shown() {
+async fn returns_prose_reply_as_chat_answer() {
     let prose = "I'm sorry, but I can't help with that.";
     let told = ask([prose, GOOD], few(), QUESTION).await;
-    assert_eq!((told.answer.status, told.sql()), (Status::Answered, GOOD));
+    assert_eq!((told.answer.status, told.sql()), (AnswerStatus::Answered, GOOD));
     let told = ask([prose; 3], few(), QUESTION).await;
-    assert_eq!((told.answer.status, told.answer.text.as_deref()), (Status::Chat, Some(prose)));
+    assert_eq!((told.answer.status, told.answer.text.as_deref()), (AnswerStatus::Chat, Some(prose)));
     assert!(told.executed().is_empty() && told.answer.sql.is_none(), "{:?}", told.answer);
     assert_eq!(told.answer.confidence, Confidence::Low);
     // A model that wrote SQL first has tried: what was wrong with it is told.
     let told = ask(["SELECT flurb FROM products", prose, prose], few(), QUESTION).await;
-    assert_eq!(told.answer.status, Status::GaveUp);
+    assert_eq!(told.answer.status, AnswerStatus::GaveUp);
 }
 
 impl Told {
@@ -71,11 +78,11 @@ impl Told {
 }
 
 #[tokio::test]
-async fn ten_megabytes_are_neither_kept_nor_sent_back() {
+async fn truncates_ten_megabyte_reply() {
     let long = "SELECT name, ".repeat(800_000);
     assert!(long.len() > 10_000_000);
     let told = ended(ask([long.as_str(), GOOD], few(), QUESTION)).await;
-    assert_eq!((told.answer.status, told.sql()), (Status::Answered, GOOD));
+    assert_eq!((told.answer.status, told.sql()), (AnswerStatus::Answered, GOOD));
     let sent: usize = told.asked.iter().flat_map(|r| &r.messages).map(|m| m.text.len()).sum();
     assert!(sent < 100_000, "{sent} bytes were sent to the model");
     let kept = serde_json::to_string(&told.answer).unwrap().len();
@@ -90,16 +97,17 @@ async fn ten_megabytes_are_neither_kept_nor_sent_back() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_asked_again_and_its_words_are_not_read_as_sql() {
-    let declined = Reply { stopped: Stopped::Refused, ..Reply::text("I can't. SELECT 1 would be wrong.") };
-    let told = ask([declined.clone(), Reply::text(GOOD)], few(), QUESTION).await;
-    assert_eq!((told.answer.status, told.sql()), (Status::Answered, GOOD));
+async fn retries_refusals_without_reading_them_as_sql() {
+    let declined =
+        Completion { stopped: FinishReason::Refused, ..Completion::text("I can't. SELECT 1 would be wrong.") };
+    let told = ask([declined.clone(), Completion::text(GOOD)], few(), QUESTION).await;
+    assert_eq!((told.answer.status, told.sql()), (AnswerStatus::Answered, GOOD));
     let told = ask([declined.clone(), declined.clone(), declined], few(), QUESTION).await;
-    assert_eq!((told.answer.status, told.answer.stop), (Status::GaveUp, Stop::SameSql));
+    assert_eq!((told.answer.status, told.answer.stop), (AnswerStatus::GaveUp, StopReason::RepeatedSql));
 }
 
 #[tokio::test]
-async fn sql_of_another_dialect_is_said_in_this_one() {
+async fn transpiles_sql_of_other_dialects() {
     for (said, rows) in [
         ("SELECT TOP 3 [name] FROM [products]", 3),
         ("SELECT name FROM products FETCH FIRST 2 ROWS ONLY", 2),
@@ -108,13 +116,13 @@ async fn sql_of_another_dialect_is_said_in_this_one() {
         ("SELECT name::text FROM products WHERE name ILIKE '%laptop%'", 1),
     ] {
         let told = ask([said, "SELECT 1 WHERE 1 = 0"], few(), QUESTION).await;
-        assert_eq!((told.answer.status, told.asked.len()), (Status::Answered, 1), "{said}: {:?}", told.answer);
+        assert_eq!((told.answer.status, told.asked.len()), (AnswerStatus::Answered, 1), "{said}: {:?}", told.answer);
         assert_eq!(told.rows().len(), rows, "{said}: {}", told.sql());
     }
 }
 
 #[tokio::test]
-async fn nothing_is_ever_written() {
+async fn never_executes_a_write() {
     let shop = Shop::new();
     let before = std::fs::read(&shop.file).unwrap();
     for harm in [
@@ -134,10 +142,10 @@ async fn nothing_is_ever_written() {
         "{\"corrected_sql\": \"DROP TABLE products\"}",
     ] {
         for config in [few(), few().with_self_correction(false), few().with_preflight_validation(false)] {
-            let script = Arc::new(Script::new([harm, harm, harm]));
+            let script = Arc::new(ScriptedModel::new([harm, harm, harm]));
             let querymend = Querymend::new(shop.engine(), script, config);
-            let (answer, events) = listen(&querymend, QUESTION, &Cancel::new()).await;
-            assert_eq!(answer.status, Status::GaveUp, "{harm}: {answer:?}");
+            let (answer, events) = listen(&querymend, QUESTION, &CancellationToken::new()).await;
+            assert_eq!(answer.status, AnswerStatus::GaveUp, "{harm}: {answer:?}");
             assert!(answer.attempts.iter().all(|a| a.held_back), "{harm}");
             let ran = events
                 .iter()
@@ -184,12 +192,12 @@ async fn server(acts: impl IntoIterator<Item = Act>) -> Arc<dyn Model> {
 
 struct NoPause;
 
-impl Clock for NoPause {
+impl RetryClock for NoPause {
     fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(std::future::ready(()))
     }
 
-    fn chance(&self) -> f64 {
+    fn random_fraction(&self) -> f64 {
         0.5
     }
 }
@@ -244,21 +252,21 @@ async fn perform(mut stream: TcpStream, act: Act) -> std::io::Result<()> {
 async fn through(acts: impl IntoIterator<Item = Act>, config: Config) -> querymend::Answer {
     let shop = Shop::new();
     let querymend = Querymend::new(shop.engine(), server(acts).await, config);
-    listen(&querymend, QUESTION, &Cancel::new()).await.0
+    listen(&querymend, QUESTION, &CancellationToken::new()).await.0
 }
 
 #[tokio::test]
-async fn a05_servers_that_misbehave_are_named_and_asked_again_by_the_model_itself() {
+async fn reports_failing_model_servers_after_retries() {
     for (acts, words) in [
         (vec![Act::Status(500, "boom")], "500"),
         (vec![Act::Status(429, "{\"error\": {\"message\": \"slow down\"}}")], "slow down"),
         (vec![Act::Status(401, "{\"error\": {\"message\": \"who are you\"}}")], "who are you"),
-        (vec![Act::Status(200, "<html>It works!</html>")], "not a reply"),
+        (vec![Act::Status(200, "<html>It works!</html>")], "invalid response"),
         (vec![Act::Break("SELECT count(*) FR")], ""),
     ] {
         let answer = through(acts, Config::default()).await;
         let problem = answer.problem.as_ref().unwrap();
-        assert_eq!((answer.status, answer.stop), (Status::Failed, Stop::ModelFailed), "{answer:?}");
+        assert_eq!((answer.status, answer.stop), (AnswerStatus::Failed, StopReason::ModelFailed), "{answer:?}");
         assert_eq!(problem.code, ProblemCode::ModelUnavailable);
         assert!(problem.message.contains(words), "{problem:?}");
         assert!(problem.hint.is_some(), "{problem:?}");
@@ -267,29 +275,29 @@ async fn a05_servers_that_misbehave_are_named_and_asked_again_by_the_model_itsel
     // One that recovers is not noticed: no draft is spent on it.
     for trouble in [Act::Status(500, ""), Act::Status(429, ""), Act::Status(503, "loading")] {
         let answer = through([trouble, Act::Say(GOOD)], Config::default()).await;
-        assert_eq!((answer.status, answer.attempts.len(), answer.metadata.llm_calls), (Status::Answered, 1, 1));
+        assert_eq!((answer.status, answer.attempts.len(), answer.metadata.llm_calls), (AnswerStatus::Answered, 1, 1));
     }
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_or_never_stops_is_left_when_the_time_is_up() {
+async fn stops_waiting_for_a_hanging_server_when_time_is_spent() {
     let short = || Config::default().with_max_time(Duration::from_millis(400));
     for act in [Act::Hang("SELECT count"), Act::Endless("and then ")] {
         let answer = ended(through([act], short())).await;
-        assert_eq!((answer.status, answer.stop), (Status::GaveUp, Stop::TimeSpent), "{answer:?}");
+        assert_eq!((answer.status, answer.stop), (AnswerStatus::GaveUp, StopReason::TimeBudget), "{answer:?}");
         let problem = answer.problem.unwrap();
         assert_eq!(problem.code, ProblemCode::BudgetExceeded);
-        assert_eq!(problem.message, "the time was spent before there was a query");
+        assert_eq!(problem.message, "the time budget was exhausted before there was a query");
     }
 }
 
 #[tokio::test]
-async fn a_reply_has_the_time_of_a_request_or_what_is_left() {
+async fn limits_reply_timeout_to_request_or_remaining_time() {
     let day = Duration::from_secs(86_400);
     let given = async |config: Config| {
-        let (shop, script) = (Shop::new(), Arc::new(Script::new([GOOD])));
+        let (shop, script) = (Shop::new(), Arc::new(ScriptedModel::new([GOOD])));
         Querymend::new(shop.engine(), script.clone(), config).ask(QUESTION).await;
-        script.asked()[0].timeout
+        script.requests()[0].timeout
     };
     let usual = Config::default().budget.request;
     assert_eq!(usual, Duration::from_secs(60));
@@ -299,18 +307,23 @@ async fn a_reply_has_the_time_of_a_request_or_what_is_left() {
 }
 
 #[tokio::test]
-async fn a_model_that_cannot_read_that_much_is_shown_less_until_nothing_is_left() {
-    let too_long = || ModelTrouble::ContextTooLong { model: "script".into(), message: "it has 9000 tokens".into() };
-    let lines = [Line::from(too_long()), Line::from(too_long()), Line::from("SELECT count(*) AS n FROM orders")];
+async fn shrinks_prompt_until_it_fits_the_context() {
+    let too_long = || model::Error::ContextTooLong { model: "script".into(), message: "it has 9000 tokens".into() };
+    let lines = [
+        ScriptedReply::from(too_long()),
+        ScriptedReply::from(too_long()),
+        ScriptedReply::from("SELECT count(*) AS n FROM orders"),
+    ];
     let told = ask(lines, Config::default(), "How many orders are there?").await;
-    assert_eq!((told.answer.status, told.answer.attempts.len()), (Status::Answered, 1));
+    assert_eq!((told.answer.status, told.answer.attempts.len()), (AnswerStatus::Answered, 1));
     let lengths: Vec<usize> = told.asked.iter().map(|request| request.messages[1].text.len()).collect();
     assert!(lengths[0] > lengths[1] && lengths[1] > lengths[2], "{lengths:?}");
     assert!(told.message(2).text.contains("CREATE TABLE orders"), "{}", told.message(2).text);
     assert!(told.message(2).text.ends_with("Question: How many orders are there?"));
 
-    let told = ask((0..30).map(|_| Line::from(too_long())), Config::default(), "How many orders are there?").await;
-    assert_eq!((told.answer.status, told.answer.stop), (Status::Failed, Stop::ModelFailed));
+    let told =
+        ask((0..30).map(|_| ScriptedReply::from(too_long())), Config::default(), "How many orders are there?").await;
+    assert_eq!((told.answer.status, told.answer.stop), (AnswerStatus::Failed, StopReason::ModelFailed));
     assert!(told.problem().message.contains("too long") && told.problem().hint.is_some(), "{:?}", told.problem());
     assert!(told.asked.len() < 8, "{} times", told.asked.len());
 }

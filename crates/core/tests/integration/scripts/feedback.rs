@@ -4,27 +4,27 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use querymend::strategies::STRATEGIES;
-use querymend::{Config, Event, Querymend, Status};
-use querymend_model::{ModelLimits, Role, Script};
+use querymend::{AnswerStatus, Config, Event, Querymend};
+use querymend_model::{MessageRole, ModelLimits, ScriptedModel};
 
 use super::support::{Hooked, QUESTION, Shop, Told, ask, ask_engine, hopeless, listen, quiet, refusal, refusing};
-use querymend::Cancel;
+use querymend::CancellationToken;
 
 const GOOD: &str = "SELECT name FROM products";
 
 #[tokio::test]
-async fn f05_the_error_goes_back_in_the_same_conversation() {
+async fn sends_the_error_back_in_the_same_conversation() {
     let engine = Shop::new().hooked(refusing([refusal("the moon is full.")]));
     let told = ask_engine(engine, ["```sql\nSELECT price FROM products\n```", GOOD], Config::default(), QUESTION).await;
-    assert_eq!(told.answer.status, Status::Answered);
+    assert_eq!(told.answer.status, AnswerStatus::Answered);
     let (first, second) = (&told.asked[0].messages, &told.asked[1].messages);
-    assert_eq!(first.iter().map(|m| m.role).collect::<Vec<_>>(), [Role::System, Role::User]);
+    assert_eq!(first.iter().map(|m| m.role).collect::<Vec<_>>(), [MessageRole::System, MessageRole::User]);
     assert_eq!(&second[..2], &first[..], "what was said before is said again, word by word");
     assert_eq!(second.len(), 4);
-    assert_eq!((second[2].role, second[2].text.as_str()), (Role::Assistant, "SELECT price FROM products"));
+    assert_eq!((second[2].role, second[2].text.as_str()), (MessageRole::Assistant, "SELECT price FROM products"));
     assert_eq!(
         (second[3].role, second[3].text.as_str()),
-        (Role::User, "The query failed: the moon is full.\nAnswer with the corrected query only.")
+        (MessageRole::User, "The query failed: the moon is full.\nAnswer with the corrected query only.")
     );
 
     let told = ask([hopeless("flurb"), hopeless("blorp"), GOOD.into()], Config::default(), QUESTION).await;
@@ -35,7 +35,7 @@ async fn f05_the_error_goes_back_in_the_same_conversation() {
 }
 
 #[tokio::test]
-async fn q01_the_schema_is_linked_once_and_read_once() {
+async fn links_and_reads_the_schema_once() {
     let shop = Shop::new();
     let reads = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = reads.clone();
@@ -46,11 +46,11 @@ async fn q01_the_schema_is_linked_once_and_read_once() {
         None
     });
     let lines = [hopeless("flurb"), hopeless("blorp"), GOOD.into(), GOOD.into()];
-    let querymend = Querymend::new(engine, Arc::new(Script::new(lines)), quiet(Config::default()));
-    let (_, events) = listen(&querymend, QUESTION, &Cancel::new()).await;
-    let linked = events.iter().filter(|e| matches!(e, Event::Linked { .. })).count();
+    let querymend = Querymend::new(engine, Arc::new(ScriptedModel::new(lines)), quiet(Config::default()));
+    let (_, events) = listen(&querymend, QUESTION, &CancellationToken::new()).await;
+    let linked = events.iter().filter(|e| matches!(e, Event::SchemaLinked { .. })).count();
     assert_eq!(linked, 1, "of three attempts");
-    listen(&querymend, QUESTION, &Cancel::new()).await;
+    listen(&querymend, QUESTION, &CancellationToken::new()).await;
     assert_eq!(reads.load(std::sync::atomic::Ordering::SeqCst), 1, "of two questions");
 }
 
@@ -79,21 +79,21 @@ async fn every_way() -> Vec<(&'static str, Told)> {
 
     // A model with a small window is shown part of the tables; the rest comes when it is missed.
     let shop = Shop::new();
-    let script = Script::new(["SELECT stars FROM reviews", "SELECT name FROM customers"]);
+    let script = ScriptedModel::new(["SELECT stars FROM reviews", "SELECT name FROM customers"]);
     let script = Arc::new(script.with_limits(ModelLimits { context: Some(200), ..ModelLimits::default() }));
     let engine = Hooked { inner: shop.engine(), hook: Box::new(refusing([refusal("no such column: stars")])) };
     let querymend = Querymend::new(Arc::new(engine), script.clone(), quiet(config()));
-    let (answer, events) = listen(&querymend, "Which customers are there?", &Cancel::new()).await;
-    all.push(("widen_schema", Told { answer, events, asked: script.asked() }));
+    let (answer, events) = listen(&querymend, "Which customers are there?", &CancellationToken::new()).await;
+    all.push(("widen_schema", Told { answer, events, asked: script.requests() }));
     all
 }
 
 #[tokio::test]
-async fn q08_c09_every_way_to_ask_again_comes_of_a_script_and_names_its_kind() {
+async fn reaches_every_retry_strategy() {
     let all = every_way().await;
     for (way, told) in &all {
         assert_eq!(told.strategies().last(), Some(way), "{:?}", told.answer);
-        assert_eq!(told.answer.status, Status::Answered, "{way}: {:?}", told.answer);
+        assert_eq!(told.answer.status, AnswerStatus::Answered, "{way}: {:?}", told.answer);
         let feedback = told.feedback();
         assert!(feedback.iter().all(|(kind, text)| !kind.is_empty() && !text.is_empty()), "{way}: {feedback:?}");
         assert!(!feedback.is_empty(), "{way}");
@@ -118,7 +118,7 @@ async fn q08_c09_every_way_to_ask_again_comes_of_a_script_and_names_its_kind() {
 }
 
 #[tokio::test]
-async fn c04_each_fault_has_feedback_of_its_own_kind() {
+async fn sends_feedback_specific_to_each_error() {
     for (draft, kind, words) in [
         ("SELECT 1 FROM flurb", "unknown-table", "Tables: customers, products"),
         ("SELECT flurb FROM products", "unknown-column", "Columns in reach"),
@@ -131,7 +131,7 @@ async fn c04_each_fault_has_feedback_of_its_own_kind() {
         ("SELECT count(*) FROM orders WHERE max(sum(order_id)) > 1", "aggregate-in-where", "HAVING"),
     ] {
         let told = ask([draft, GOOD], Config::default(), QUESTION).await;
-        assert_eq!(told.answer.status, Status::Answered, "{draft}: {:?}", told.answer);
+        assert_eq!(told.answer.status, AnswerStatus::Answered, "{draft}: {:?}", told.answer);
         let feedback = told.feedback();
         let found = feedback.iter().find(|(k, _)| k == kind).unwrap_or_else(|| panic!("{draft}: {feedback:?}"));
         assert!(found.1.contains(words), "{draft}: {found:?}");
@@ -140,7 +140,7 @@ async fn c04_each_fault_has_feedback_of_its_own_kind() {
 }
 
 #[tokio::test]
-async fn an_engine_error_comes_with_advice_of_its_rule() {
+async fn sends_rule_advice_with_engine_errors() {
     for (draft, error, kind, words) in [
         ("SELECT price FROM products", "ambiguous column name: price", "ambiguous-column", "before the column"),
         ("SELECT price FROM products", "no such column: price", "unknown-column", "columns of the tables shown"),
@@ -154,8 +154,8 @@ async fn an_engine_error_comes_with_advice_of_its_rule() {
 }
 
 #[tokio::test]
-async fn feedback_covers_comments_and_many_statements() {
-    let rejecting = querymend_sql::Policy { comments: querymend_sql::Comments::Reject, ..Default::default() };
+async fn sends_feedback_on_comments_and_multiple_statements() {
+    let rejecting = querymend_sql::Policy { comments: querymend_sql::CommentPolicy::Reject, ..Default::default() };
     for (draft, policy, kind, words) in [
         ("SELECT name FROM products; DROP TABLE products", None, "many-statements", "one"),
         ("SELECT name FROM products -- all", Some(rejecting), "comments", "comment"),
@@ -168,10 +168,10 @@ async fn feedback_covers_comments_and_many_statements() {
 }
 
 #[tokio::test]
-async fn c04_words_instead_of_a_query_are_forgotten() {
+async fn drops_prose_replies_from_the_conversation() {
     let drafts = ["I cannot do that.", "SELECT flurb FROM products", "", GOOD];
     let told = ask(drafts, Config::default().with_max_attempts(4), QUESTION).await;
-    assert_eq!(told.answer.status, Status::Answered, "{:?}", told.answer);
+    assert_eq!(told.answer.status, AnswerStatus::Answered, "{:?}", told.answer);
     assert_eq!(told.strategies(), ["start_over", "explain_findings", "start_over"]);
     for request in [&told.asked[1], &told.asked[3]] {
         assert_eq!(request.messages.len(), 2);
@@ -182,7 +182,7 @@ async fn c04_words_instead_of_a_query_are_forgotten() {
 }
 
 #[tokio::test]
-async fn q11_what_the_model_changed_is_told_with_its_snippets() {
+async fn reports_model_changes_as_diff_snippets() {
     let told = ask([hopeless("flurb"), "SELECT price FROM products".into()], Config::default(), QUESTION).await;
     let changes = told.events.iter().find_map(|e| match e {
         Event::Changed { attempt, changes } => {
@@ -194,7 +194,7 @@ async fn q11_what_the_model_changed_is_told_with_its_snippets() {
 }
 
 #[tokio::test]
-async fn drafts_are_asked_for_as_json_where_configured() {
+async fn requests_json_drafts_when_configured() {
     for wanted in [true, false] {
         let config = Config { structured_output: wanted, ..Config::default() };
         let told = ask(

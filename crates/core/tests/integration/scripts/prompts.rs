@@ -1,19 +1,19 @@
 //! The words that models read.
 
 use querymend::event::Feedback;
-use querymend::prompts::{self, Draft, VARIANTS};
+use querymend::prompts::{self, DraftPrompt, VARIANTS};
 use querymend::retry::RetryStrategy;
-use querymend::strategies::{self, STRATEGIES, Trouble, View};
-use querymend_model::{Message, Role};
+use querymend::strategies::{self, AttemptFailure, STRATEGIES, StrategyContext};
+use querymend_model::{Message, MessageRole};
 use querymend_sql::dialect::DIALECTS;
-use querymend_sql::{Context, EngineError, Policy, Schema, Stated, classify, review};
+use querymend_sql::{EngineError, LiteralFilter, Policy, ReviewContext, Schema, classify, review};
 
 fn text(messages: &[Message]) -> String {
     let one = |m: &Message| {
         let role = match m.role {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
+            MessageRole::System => "system",
+            MessageRole::User => "user",
+            MessageRole::Assistant => "assistant",
         };
         format!("[{role}]\n{}\n", m.text)
     };
@@ -21,15 +21,15 @@ fn text(messages: &[Message]) -> String {
 }
 
 #[test]
-fn every_prompt_reads_like_this() {
+fn renders_every_prompt() {
     let earlier = [("How many orders?".to_string(), "SELECT count(*) FROM orders".to_string())];
-    let draft = Draft {
+    let draft = DraftPrompt {
         dialect: "SQLite",
         notes: "Dates are text.",
         schema: "CREATE TABLE orders (id INTEGER);",
         evidence: Some("large means over 100"),
         examples: &[],
-        earlier: &earlier,
+        history: &earlier,
         question: "And how many large ones?",
     };
     // Notes on the dialect are only for the careful wording: small models write worse with them.
@@ -47,7 +47,7 @@ fn every_prompt_reads_like_this() {
         assert_eq!(text(&prompts::draft(variant, &draft)), whole, "{}", variant.name);
     }
     // What is not there leaves no gap.
-    let bare = Draft { notes: "", evidence: None, earlier: &[], ..draft };
+    let bare = DraftPrompt { notes: "", evidence: None, history: &[], ..draft };
     assert!(
         text(&prompts::draft(&VARIANTS[0], &bare))
             .ends_with("[user]\nCREATE TABLE orders (id INTEGER);\n\nQuestion: And how many large ones?\n")
@@ -81,57 +81,47 @@ struct Recorded {
     error: EngineError,
 }
 
-/// All errors that were recorded from real engines, by dialect.
-const RECORDED: [(&str, &str); 8] = [
-    ("sqlite", include_str!("../../../../sql/tests/errors/sqlite.jsonl")),
-    ("postgres", include_str!("../../../../sql/tests/errors/postgres.jsonl")),
-    ("mysql", include_str!("../../../../sql/tests/errors/mysql.jsonl")),
-    ("trino", include_str!("../../../../sql/tests/errors/trino.jsonl")),
-    ("presto", include_str!("../../../../sql/tests/errors/presto.jsonl")),
-    ("hive", include_str!("../../../../sql/tests/errors/hive.jsonl")),
-    ("spark", include_str!("../../../../sql/tests/errors/spark.jsonl")),
-    ("datafusion", include_str!("../../../../sql/tests/errors/datafusion.jsonl")),
-];
-
 #[test]
-fn q09_what_is_told_besides_the_query_and_the_engines_words_stays_under_a_hundred_tokens() {
+fn keeps_feedback_under_one_hundred_tokens() {
     let policy = Policy::default();
     let (mut longest, mut count) = ((0, String::new()), 0);
-    for (name, lines) in RECORDED {
-        let dialect = DIALECTS.iter().find(|d| d.name == name).unwrap();
-        let ddl = include_str!("../../../../sql/tests/pages/shop.sql").replace('"', &dialect.quote.to_string());
+    for dialect in DIALECTS {
+        let recorded = format!("{}/../sql/tests/errors/{}.jsonl", env!("CARGO_MANIFEST_DIR"), dialect.name);
+        let lines = std::fs::read_to_string(recorded).unwrap();
+        let ddl =
+            include_str!("../../../../sql/tests/pages/shop.sql").replace('"', &dialect.identifier_quote.to_string());
         let schema = Schema::from_ddl(&ddl, dialect).unwrap();
-        let context = Context { schema: Some(&schema), dialect, policy: &policy, question: None };
+        let context = ReviewContext { schema: Some(&schema), dialect, policy: &policy, question: None };
         for line in lines.lines() {
             let Recorded { sql, error } = serde_json::from_str(line).unwrap();
             let said = classify(dialect, &error);
-            let stated = Stated { table: "products".into(), column: "category".into(), value: "toys".into() };
-            let trouble = Trouble {
+            let stated = LiteralFilter { table: "products".into(), column: "category".into(), value: "toys".into() };
+            let trouble = AttemptFailure {
                 findings: review(&sql, &context).findings,
                 sql,
                 code: said.finding.into(),
                 subject: said.names.first().map_or(String::new(), |(_, name)| name.clone()),
-                error_type: said.error_type,
+                error_type: querymend_sql::ErrorType::of(said.finding),
                 message: error.message.clone(),
                 from_database: true,
                 values: vec![(stated, (0..12).map(|n| format!("a value of some length {n}")).collect())],
             };
             for attempt in [2, 3] {
-                let view = View {
+                let view = StrategyContext {
                     schema: &schema,
                     dialect,
-                    shown: &[],
+                    linked_tables: &[],
                     attempt,
-                    of: 3,
+                    max_attempts: 3,
                     policy: RetryStrategy::AutoRetryWithLlm,
                 };
-                let chosen = strategies::choose(&Trouble { values: Vec::new(), ..trouble.clone() }, &view);
+                let chosen = strategies::choose(&AttemptFailure { values: Vec::new(), ..trouble.clone() }, &view);
                 for strategy in STRATEGIES.iter().copied().chain([chosen]) {
                     let failure = format!("The query failed: {}.", error.message);
-                    let message = prompts::revise(&failure, &(strategy.tell)(&trouble, &view)).text;
+                    let message = prompts::revise(&failure, &(strategy.feedback)(&trouble, &view)).text;
                     // Four bytes are about a token of English and SQL.
                     let tokens = (message.len() - error.message.len()).div_ceil(4);
-                    assert!(tokens < 100, "{} on {name}: {tokens} tokens: {message}", strategy.name);
+                    assert!(tokens < 100, "{} on {}: {tokens} tokens: {message}", strategy.name, dialect.name);
                     count += 1;
                     if tokens > longest.0 {
                         longest = (tokens, message);

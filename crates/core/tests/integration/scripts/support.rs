@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use querymend::{Answer, Ask, Cancel, Config, Event, Problem, Querymend};
-use querymend_engine::{Answer as InTime, Cancel as EngineCancel, Engine, Error as EngineTrouble, Limits};
+use querymend::{Answer, AskInput, CancellationToken, Config, Event, Problem, Querymend};
+use querymend_engine::{self as engine, CancelFlag, Engine, EngineFuture, Limits};
 use querymend_model::{
-    Answer as ModelAnswer, Cancel as ModelCancel, Error as ModelTrouble, Line, Message, Model, Reply, Request, Script,
+    self as model, BoxFuture, CancelSignal, Completion, CompletionRequest, Message, Model, ScriptedModel, ScriptedReply,
 };
 use querymend_sql::{Approved, Cell, Dialect, EngineError, Rows, Schema};
 use querymend_testing::hang_timeout;
@@ -45,7 +45,7 @@ pub struct Told {
     pub answer: Answer,
     pub events: Vec<Event>,
     /// What the model was asked, each time.
-    pub asked: Vec<Request>,
+    pub asked: Vec<CompletionRequest>,
 }
 
 impl Told {
@@ -100,7 +100,7 @@ impl Told {
 }
 
 /// Asks the shop, with a model that says these lines.
-pub async fn ask<L: Into<Line>>(lines: impl IntoIterator<Item = L>, config: Config, question: &str) -> Told {
+pub async fn ask<L: Into<ScriptedReply>>(lines: impl IntoIterator<Item = L>, config: Config, question: &str) -> Told {
     ask_engine(Shop::new().engine_kept(), lines, config, question).await
 }
 
@@ -123,22 +123,22 @@ pub async fn ended<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// Asks another database.
-pub async fn ask_engine<L: Into<Line>>(
+pub async fn ask_engine<L: Into<ScriptedReply>>(
     engine: (Option<Shop>, Arc<dyn Engine>),
     lines: impl IntoIterator<Item = L>,
     config: Config,
     question: &str,
 ) -> Told {
-    let script = Arc::new(Script::new(lines));
+    let script = Arc::new(ScriptedModel::new(lines));
     let querymend = Querymend::new(engine.1, script.clone(), quiet(config));
-    let (answer, events) = listen(&querymend, question, &Cancel::new()).await;
-    Told { answer, events, asked: script.asked() }
+    let (answer, events) = listen(&querymend, question, &CancellationToken::new()).await;
+    Told { answer, events, asked: script.requests() }
 }
 
 /// Asks, and keeps every event. What holds for any run is checked on the way.
-pub async fn listen(querymend: &Querymend, question: &str, cancel: &Cancel) -> (Answer, Vec<Event>) {
+pub async fn listen(querymend: &Querymend, question: &str, cancel: &CancellationToken) -> (Answer, Vec<Event>) {
     let mut events: Vec<Event> = Vec::new();
-    let ask = Ask { question: question.to_string(), ..Ask::default() };
+    let ask = AskInput { question: question.to_string(), ..AskInput::default() };
     let answer = querymend.ask_with(ask, &mut |event| events.push(event.clone()), cancel).await;
     assert!(matches!(events.first(), Some(Event::Started { .. })), "{:?}", events.first());
     assert!(matches!(events.last(), Some(Event::Finished { answer: told }) if **told == answer));
@@ -158,7 +158,7 @@ impl Shop {
     /// The engine behind a hook.
     pub fn hooked(
         self,
-        hook: impl Fn(Call<'_>) -> Option<EngineTrouble> + Send + Sync + 'static,
+        hook: impl Fn(Call<'_>) -> Option<engine::Error> + Send + Sync + 'static,
     ) -> (Option<Shop>, Arc<dyn Engine>) {
         let engine = Arc::new(Hooked { inner: self.engine(), hook: Box::new(hook) });
         (Some(self), engine)
@@ -173,7 +173,7 @@ pub enum Call<'c> {
     Execute(&'c str),
 }
 
-type Hook = Box<dyn Fn(Call<'_>) -> Option<EngineTrouble> + Send + Sync>;
+type Hook = Box<dyn Fn(Call<'_>) -> Option<engine::Error> + Send + Sync>;
 
 /// A database that asks a hook first. What the hook gives is its answer.
 pub struct Hooked {
@@ -190,58 +190,63 @@ impl Engine for Hooked {
         self.inner.dialect()
     }
 
-    fn schema(&self) -> InTime<'_, Schema> {
+    fn schema(&self) -> EngineFuture<'_, Schema> {
         match (self.hook)(Call::Schema) {
             Some(error) => Box::pin(async { Err(error) }),
             None => self.inner.schema(),
         }
     }
 
-    fn probe<'a>(&'a self, query: &'a Approved) -> InTime<'a, ()> {
+    fn probe<'a>(&'a self, query: &'a Approved) -> EngineFuture<'a, ()> {
         match (self.hook)(Call::Probe(query.sql())) {
             Some(error) => Box::pin(async { Err(error) }),
             None => self.inner.probe(query),
         }
     }
 
-    fn execute<'a>(&'a self, query: &'a Approved, limits: &'a Limits, cancel: &'a EngineCancel) -> InTime<'a, Rows> {
+    fn execute<'a>(
+        &'a self,
+        query: &'a Approved,
+        limits: &'a Limits,
+        cancel: &'a CancelFlag,
+    ) -> EngineFuture<'a, Rows> {
         match (self.hook)(Call::Execute(query.sql())) {
             Some(error) => Box::pin(async { Err(error) }),
             None => self.inner.execute(query, limits, cancel),
         }
     }
 
-    fn test_connection(&self) -> InTime<'_, ()> {
+    fn test_connection(&self) -> EngineFuture<'_, ()> {
         self.inner.test_connection()
     }
 }
 
 /// The words of a database that refuses.
-pub fn refusal(message: &str) -> EngineTrouble {
+pub fn refusal(message: &str) -> engine::Error {
     let (code, message) = ("SQLITE_ERROR".to_string(), message.to_string());
-    EngineTrouble::Rejected(EngineError { code, message, ..EngineError::default() })
+    engine::Error::Rejected(EngineError { code, message, ..EngineError::default() })
 }
 
 /// A hook that refuses the queries that are run, in order, and lets all others through.
-pub fn refusing(errors: impl IntoIterator<Item = EngineTrouble>) -> impl Fn(Call<'_>) -> Option<EngineTrouble> {
-    let errors: Mutex<VecDeque<EngineTrouble>> = Mutex::new(errors.into_iter().collect());
+pub fn refusing(errors: impl IntoIterator<Item = engine::Error>) -> impl Fn(Call<'_>) -> Option<engine::Error> {
+    let errors: Mutex<VecDeque<engine::Error>> = Mutex::new(errors.into_iter().collect());
     move |call| if matches!(call, Call::Execute(_)) { errors.lock().unwrap().pop_front() } else { None }
 }
 
 /// A model that answers by what it is asked.
 pub struct Answering<F>(pub F);
 
-impl<F: Fn(&Request) -> Result<Reply, ModelTrouble> + Send + Sync> Model for Answering<F> {
+impl<F: Fn(&CompletionRequest) -> Result<Completion, model::Error> + Send + Sync> Model for Answering<F> {
     fn name(&self) -> &str {
         "answering"
     }
 
     fn complete<'a>(
         &'a self,
-        request: &'a Request,
+        request: &'a CompletionRequest,
         watch: &'a mut (dyn FnMut(&str) + Send),
-        _: &'a ModelCancel,
-    ) -> ModelAnswer<'a, Reply> {
+        _: &'a CancelSignal,
+    ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
             let reply = (self.0)(request)?;
             watch(&reply.text);
@@ -251,6 +256,6 @@ impl<F: Fn(&Request) -> Result<Reply, ModelTrouble> + Send + Sync> Model for Ans
 }
 
 /// A server that cannot be reached.
-pub fn unreachable_model() -> ModelTrouble {
-    ModelTrouble::Unreachable { model: "script".into(), message: "connection refused".into(), transient: true }
+pub fn unreachable_model() -> model::Error {
+    model::Error::Unreachable { model: "script".into(), message: "connection refused".into(), transient: true }
 }

@@ -1,7 +1,7 @@
 //! A query that runs and finds nothing: what it looks for may be written in another way.
 
-use querymend::{Confidence, Config, Event, Status};
-use querymend_model::Line;
+use querymend::{AnswerStatus, Confidence, Config, Event};
+use querymend_model::ScriptedReply;
 
 use super::support::{Call, Shop, ask, ask_engine, hopeless, unreachable_model};
 
@@ -9,10 +9,10 @@ const WRONG: &str = "SELECT count(*) FROM orders WHERE status = 'Delivered'";
 const ASKED: &str = "How many orders were delivered?";
 
 #[tokio::test]
-async fn c04_an_absent_value_is_told_with_those_that_are_there_and_asked_for_again() {
+async fn retries_absent_value_with_existing_values() {
     let right = "SELECT count(*) FROM orders WHERE status = 'delivered'";
     let told = ask([WRONG, right], Config::default(), ASKED).await;
-    assert_eq!((told.answer.status, told.sql()), (Status::Answered, right));
+    assert_eq!((told.answer.status, told.sql()), (AnswerStatus::Answered, right));
     assert_ne!(told.rows()[0][0], "0");
     assert_eq!(told.strategies(), ["show_values"]);
     let message = &told.message(1).text;
@@ -22,7 +22,7 @@ async fn c04_an_absent_value_is_told_with_those_that_are_there_and_asked_for_aga
 }
 
 #[tokio::test]
-async fn c04_a_value_in_another_case_comes_first() {
+async fn lists_value_that_differs_in_case_first() {
     let wrong = "SELECT count(*) FROM products WHERE category = 'electronics'";
     let right = "SELECT count(*) FROM products WHERE category = 'Electronics'";
     let told = ask([wrong, right], Config::default(), "How many electronics are there?").await;
@@ -31,8 +31,8 @@ async fn c04_a_value_in_another_case_comes_first() {
 }
 
 #[tokio::test]
-async fn q02_the_first_answer_is_kept_if_nothing_better_comes() {
-    let shapes: [Vec<Line>; 6] = [
+async fn keeps_first_answer_if_no_retry_improves_it() {
+    let shapes: [Vec<ScriptedReply>; 6] = [
         // Again nothing is found.
         vec![WRONG.into(), "SELECT count(*) FROM orders WHERE status = 'Sent'".into()],
         // The same query once more.
@@ -47,7 +47,7 @@ async fn q02_the_first_answer_is_kept_if_nothing_better_comes() {
     for lines in shapes {
         let shape = format!("{lines:?}");
         let told = ask(lines, Config::default(), ASKED).await;
-        assert_eq!((told.answer.status, told.sql()), (Status::Answered, WRONG), "{shape}: {:?}", told.answer);
+        assert_eq!((told.answer.status, told.sql()), (AnswerStatus::Answered, WRONG), "{shape}: {:?}", told.answer);
         assert_eq!(told.rows(), [["0"]], "{shape}");
         assert_eq!(told.answer.confidence, Confidence::Medium, "{shape}");
         assert!(told.answer.reasons.contains(&"orders.status never holds 'Delivered'".to_string()), "{shape}");
@@ -56,7 +56,7 @@ async fn q02_the_first_answer_is_kept_if_nothing_better_comes() {
 }
 
 #[tokio::test]
-async fn q02_the_first_answer_is_kept_if_the_database_goes_away() {
+async fn keeps_first_answer_if_the_database_disappears() {
     let shop = Shop::new();
     let file = shop.file.clone();
     let engine = shop.hooked(move |call| {
@@ -67,26 +67,26 @@ async fn q02_the_first_answer_is_kept_if_the_database_goes_away() {
     });
     let lines = [WRONG, "SELECT count(*) FROM orders WHERE status = 'returned'"];
     let told = ask_engine(engine, lines, Config::default(), ASKED).await;
-    assert_eq!((told.answer.status, told.sql()), (Status::Answered, WRONG), "{:?}", told.answer);
+    assert_eq!((told.answer.status, told.sql()), (AnswerStatus::Answered, WRONG), "{:?}", told.answer);
 }
 
 #[tokio::test]
-async fn q14_a_value_that_is_there_is_no_reason_to_doubt() {
+async fn accepts_empty_result_when_all_values_exist() {
     // No order is both; each value is there, so the model is not bothered.
     let sql = "SELECT order_id FROM orders WHERE status = 'delivered' AND shipped_on < '1999'";
     let told = ask([sql], Config::default(), ASKED).await;
-    assert_eq!((told.answer.status, told.asked.len()), (Status::Answered, 1));
+    assert_eq!((told.answer.status, told.asked.len()), (AnswerStatus::Answered, 1));
     assert_eq!(told.answer.reasons[0], "nothing was found: without `shipped_on < '1999'` there would be rows");
     // With correction off nothing is looked up.
     let told = ask([WRONG], Config::default().with_self_correction(false), ASKED).await;
-    assert_eq!((told.answer.status, told.executed().len()), (Status::Answered, 1));
+    assert_eq!((told.answer.status, told.executed().len()), (AnswerStatus::Answered, 1));
     // On the last attempt neither: there is nobody to tell.
     let told = ask([WRONG], Config::default().with_max_attempts(1), ASKED).await;
-    assert_eq!((told.answer.status, told.asked.len()), (Status::Answered, 1));
+    assert_eq!((told.answer.status, told.asked.len()), (AnswerStatus::Answered, 1));
 }
 
 #[tokio::test]
-async fn c04_values_with_quotes_and_signs_are_looked_up_as_they_are() {
+async fn escapes_quotes_and_wildcards_in_value_lookups() {
     let hostile = "SELECT count(*) FROM customers WHERE name = 'O''Brien; DROP TABLE x --%_'";
     let told = ask([hostile, "SELECT count(*) FROM customers"], Config::default(), "How many O'Briens?").await;
     // Nothing is like it, so nothing is shown and the answer stays.

@@ -445,7 +445,7 @@ fn quoted(dice: &mut Dice, text: &str) -> Option<(usize, usize)> {
 }
 
 #[test]
-fn the_same_dice_throw_the_same_texts() {
+fn same_seed_generates_the_same_mutants() {
     let seeds = ["SELECT song FROM canary WHERE song = 'x'".to_string(), "SELECT count(*) FROM canary".to_string()];
     let thrown = |seed| (0..50).map(|_| mutant(&mut Dice::new(seed), &seeds)).collect::<Vec<_>>();
     assert_eq!(thrown(1), thrown(1));

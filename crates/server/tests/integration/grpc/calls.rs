@@ -23,7 +23,7 @@ async fn events(server: &Server, text: &str) -> (Vec<AskEvent>, Option<tonic::St
 }
 
 #[tokio::test]
-async fn l09_an_answer_has_corrections_metadata_and_cost() {
+async fn answer_has_corrections_metadata_and_cost() {
     let server = server([MENDABLE], timing::config()).await;
     let response = server.client().await.ask(question(QUESTION)).await.unwrap();
     assert_eq!(response.metadata().get("x-request-id").unwrap().len(), 36);
@@ -49,7 +49,7 @@ async fn l09_an_answer_has_corrections_metadata_and_cost() {
 }
 
 #[tokio::test]
-async fn l09_a_stream_tells_the_stages_in_order_and_the_answer_last() {
+async fn streams_stages_in_order_and_the_answer_last() {
     let server = server([MENDABLE], timing::config()).await;
     let (events, status) = events(&server, QUESTION).await;
     assert!(status.is_none(), "{status:?}");
@@ -74,8 +74,9 @@ async fn l09_a_stream_tells_the_stages_in_order_and_the_answer_last() {
         .filter_map(|e| if let Some(Event::Text(t)) = &e.event { Some(t.as_str()) } else { None })
         .collect();
     assert_eq!(text, MENDABLE, "what the model writes comes piece by piece");
-    let mended =
-        events.iter().find_map(|event| if let Some(Event::Mended(m)) = &event.event { Some((event, m)) } else { None });
+    let mended = events
+        .iter()
+        .find_map(|event| if let Some(Event::Repaired(m)) = &event.event { Some((event, m)) } else { None });
     let (at, mended) = mended.unwrap();
     assert_eq!((at.stage(), at.attempt), (Stage::SelfCorrection, 1));
     assert_eq!((mended.before.as_str(), mended.applied[0].code.as_str()), (MENDABLE, "unknown-column"));
@@ -90,7 +91,7 @@ async fn l09_a_stream_tells_the_stages_in_order_and_the_answer_last() {
 }
 
 #[tokio::test]
-async fn l10_a_stream_without_an_answer_ends_with_the_reason() {
+async fn stream_without_an_answer_ends_with_the_reason() {
     let drafts = ["SELECT flurb FROM products", "SELECT blorp FROM products", "SELECT wibble FROM products"];
     let server = server(drafts, timing::config().with_fallback(false)).await;
     let (events, status) = events(&server, QUESTION).await;
@@ -106,10 +107,10 @@ async fn l10_a_stream_without_an_answer_ends_with_the_reason() {
 }
 
 #[tokio::test]
-async fn l09_a_conversation_goes_on_and_is_forgotten() {
+async fn continues_and_deletes_a_session() {
     let server = server([GOOD, GOOD], timing::config()).await;
     let mut client = server.client().await;
-    let begun = client.begin_session(BeginSessionRequest::default()).await.unwrap().into_inner();
+    let begun = client.create_session(CreateSessionRequest::default()).await.unwrap().into_inner();
     assert_eq!((begun.database.as_str(), begun.asked), ("shop", 0));
     let session_id = begun.session_id;
     for turns in 1..=2 {
@@ -121,13 +122,13 @@ async fn l09_a_conversation_goes_on_and_is_forgotten() {
     let session = client.get_session(of()).await.unwrap().into_inner();
     assert_eq!((session.asked, session.turns[1].sql.as_str()), (2, GOOD));
     assert_eq!(session.turns[1].status(), AnswerStatus::Answered);
-    client.forget_session(ForgetSessionRequest { session_id: session_id.clone() }).await.unwrap();
+    client.delete_session(DeleteSessionRequest { session_id: session_id.clone() }).await.unwrap();
     let gone = client.get_session(of()).await.unwrap_err();
     assert_eq!((gone.code(), problem(&gone).code.as_str()), (Code::NotFound, "not_found"));
 }
 
 #[tokio::test]
-async fn a01_a_failed_query_comes_back_mended_with_what_was_done() {
+async fn corrects_a_failed_query_and_reports_the_changes() {
     let server = server([""; 0], timing::config()).await;
     let mut client = server.client().await;
     let asked = CorrectRequest {
@@ -161,7 +162,7 @@ async fn a01_a_failed_query_comes_back_mended_with_what_was_done() {
 }
 
 #[tokio::test]
-async fn l09_a_query_is_checked_and_tables_and_databases_are_told() {
+async fn checks_queries_and_lists_tables_and_databases() {
     let server = server([""; 0], timing::config()).await;
     let mut client = server.client().await;
     let check = |sql: &str| CheckRequest { sql: sql.into(), ..CheckRequest::default() };
@@ -209,7 +210,7 @@ async fn pages_once(server: &Server, request: RunRequest) -> Result<Vec<RunPage>
 }
 
 #[tokio::test]
-async fn l09_rows_come_in_pages_with_every_kind_of_cell() {
+async fn pages_rows_with_every_cell_type() {
     let server = server([""; 0], timing::config()).await;
     let request = |sql: &str| RunRequest { sql: sql.into(), ..RunRequest::default() };
     let sized = |page_rows, max_rows| RunRequest { page_rows, max_rows, ..request("SELECT line FROM order_items") };
@@ -245,7 +246,7 @@ async fn l09_rows_come_in_pages_with_every_kind_of_cell() {
 }
 
 #[tokio::test]
-async fn l12_many_questions_at_once_on_one_connection() {
+async fn answers_concurrent_questions_on_one_connection() {
     let server = server([MENDABLE; 30], timing::config()).await;
     let client = server.client().await;
     let all = (0..30).map(|_| {
@@ -285,7 +286,7 @@ async fn session_errors_are_listed_and_cleared() {
 }
 
 #[tokio::test]
-async fn ambiguous_questions_are_asked_back_and_go_on() {
+async fn asks_back_on_ambiguity_and_continues_with_the_choice() {
     let server = server(["SELECT name FROM customers, products"], timing::config()).await;
     let asked = AskRequest { clarify: Clarify::Ask.into(), ..question("List all the names") };
     let answer = server.client().await.ask(asked.clone()).await.unwrap().into_inner();

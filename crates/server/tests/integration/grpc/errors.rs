@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ::querymend_server::grpc::proto::*;
-use querymend_model::{Error as ModelTrouble, Line};
+use querymend_model::{self as model, ScriptedReply};
 use querymend_sql::Policy;
 use tonic::{Code, Status};
 
@@ -16,7 +16,7 @@ async fn refused(server: &Server, text: &str) -> Status {
 }
 
 #[tokio::test]
-async fn l10_attempts_that_are_spent_are_a_failed_precondition() {
+async fn exhausted_attempts_are_failed_precondition() {
     let drafts = ["SELECT flurb FROM products", "SELECT blorp FROM products", "SELECT wibble FROM products"];
     let server = server(drafts, timing::config().with_fallback(false)).await;
     let status = refused(&server, QUESTION).await;
@@ -24,14 +24,14 @@ async fn l10_attempts_that_are_spent_are_a_failed_precondition() {
     assert_eq!((status.code(), told.code.as_str()), (Code::FailedPrecondition, "max_retries_exceeded"));
     assert_eq!((told.trace_id.len(), told.retry_after_s), (36, None));
     assert_eq!(status.metadata().get("querymend-trace-id").unwrap().to_str().unwrap(), told.trace_id);
-    assert!(told.hint.contains("other words"), "{told:?}");
+    assert!(told.hint.contains("rephrase the question"), "{told:?}");
     assert_eq!(status.metadata().get("querymend-hint").unwrap().to_str().unwrap(), told.hint);
 }
 
 #[tokio::test]
-async fn l10_an_open_breaker_is_unavailable_and_says_when_to_come_back() {
+async fn open_breaker_is_unavailable_with_retry_delay() {
     let down = || {
-        Line::Fail(ModelTrouble::Unreachable {
+        ScriptedReply::Fail(model::Error::Unreachable {
             model: "script".into(),
             message: "connection refused".into(),
             transient: false,
@@ -62,7 +62,7 @@ async fn l10_an_open_breaker_is_unavailable_and_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn l10_what_the_review_refuses_is_an_invalid_argument_with_its_findings() {
+async fn review_rejection_is_invalid_argument_with_findings() {
     let server = server(["DROP TABLE products"], timing::config().with_self_correction(false)).await;
     let status = refused(&server, QUESTION).await;
     assert_eq!((status.code(), problem(&status).code.as_str()), (Code::InvalidArgument, "preflight_validation_failed"));
@@ -83,7 +83,7 @@ async fn l10_what_the_review_refuses_is_an_invalid_argument_with_its_findings() 
 }
 
 #[tokio::test]
-async fn l10_what_may_not_be_read_is_denied() {
+async fn denied_table_is_permission_denied() {
     let policy = Policy { deny_tables: vec!["customers".into()], ..Policy::default() };
     let server = server(["SELECT email FROM customers"], timing::config().with_policy(policy)).await;
     let status = refused(&server, "Which customers are there?").await;
@@ -92,12 +92,12 @@ async fn l10_what_may_not_be_read_is_denied() {
 }
 
 #[tokio::test]
-async fn l10_what_is_not_there_is_not_found_and_what_is_senseless_is_said() {
+async fn reports_not_found_and_invalid_arguments() {
     let server = server([GOOD], timing::config()).await;
     let mut client = server.client().await;
     let nowhere = AskRequest { database: "nowhere".into(), ..question(QUESTION) };
     let status = client.ask(nowhere.clone()).await.unwrap_err();
-    assert_eq!((status.code(), problem(&status).hint.as_str()), (Code::NotFound, "there are: shop"));
+    assert_eq!((status.code(), problem(&status).hint.as_str()), (Code::NotFound, "available databases: shop"));
     // A stream says the same, and nothing before it.
     let status = client.ask_stream(nowhere).await.unwrap().into_inner().message().await.unwrap_err();
     assert_eq!(status.code(), Code::NotFound);
@@ -110,7 +110,7 @@ async fn l10_what_is_not_there_is_not_found_and_what_is_senseless_is_said() {
 }
 
 #[tokio::test]
-async fn l10_who_is_not_known_is_unauthenticated_and_users_do_not_see_each_other() {
+async fn rejects_unknown_users_and_isolates_known_ones() {
     let server = gated([GOOD, GOOD], timing::config(), Arc::new(Names)).await;
     let mut client = server.client().await;
     for status in [
@@ -122,8 +122,8 @@ async fn l10_who_is_not_known_is_unauthenticated_and_users_do_not_see_each_other
         assert_eq!((status.code(), problem(&status).code.as_str()), (Code::Unauthenticated, "unauthenticated"));
     }
     client.ask(with(question(QUESTION), "x-api-key", "ann")).await.unwrap();
-    let begin = with(BeginSessionRequest::default(), "authorization", "Bearer ann");
-    let session_id = client.begin_session(begin).await.unwrap().into_inner().session_id;
+    let begin = with(CreateSessionRequest::default(), "authorization", "Bearer ann");
+    let session_id = client.create_session(begin).await.unwrap().into_inner().session_id;
     let of = |user: &str| with(GetSessionRequest { session_id: session_id.clone() }, "x-api-key", user);
     assert_eq!(client.get_session(of("bob")).await.unwrap_err().code(), Code::NotFound);
     assert_eq!(client.get_session(of("root")).await.unwrap_err().code(), Code::NotFound);
@@ -141,9 +141,9 @@ async fn l10_who_is_not_known_is_unauthenticated_and_users_do_not_see_each_other
 }
 
 #[tokio::test]
-async fn l10_who_asks_too_often_is_told_when_to_come_again() {
+async fn rate_limit_is_resource_exhausted_with_retry_delay() {
     let mut config = timing::config();
-    config.server.limits.per_minute = 2;
+    config.server.limits.requests_per_minute = 2;
     let server = server([GOOD; 1_000], config).await;
     let mut client = server.client().await;
     let begun = Instant::now();

@@ -11,8 +11,8 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use prost::Message;
-use querymend::Stop;
-use querymend_model::Line;
+use querymend::StopReason;
+use querymend_model::ScriptedReply;
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -32,13 +32,13 @@ use crate::timing::{self, advance, expire, within};
 const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn l09_a_client_that_goes_away_stops_its_question() {
-    let server = server([Line::Hang, Line::Hang, GOOD.into()], timing::config()).await;
+async fn disconnected_client_cancels_its_question() {
+    let server = server([ScriptedReply::Hang, ScriptedReply::Hang, GOOD.into()], timing::config()).await;
     let mut client = server.client().await;
     let asked = tokio::spawn(async move { client.ask(question(QUESTION)).await });
     server.left(2).await;
     asked.abort();
-    assert_eq!(server.ended().await, Stop::Cancelled);
+    assert_eq!(server.ended().await, StopReason::Cancelled);
     server.running(0).await;
 
     // The same where it has begun to read.
@@ -49,28 +49,28 @@ async fn l09_a_client_that_goes_away_stops_its_question() {
         }
     }
     server.left(1).await;
-    assert_eq!(server.service.running(), 1);
+    assert_eq!(server.service.running_requests(), 1);
     drop(stream);
-    assert_eq!(server.ended().await, Stop::Cancelled);
+    assert_eq!(server.ended().await, StopReason::Cancelled);
     server.running(0).await;
     // Nobody else is affected.
     server.client().await.ask(question(QUESTION)).await.unwrap();
 }
 
 #[tokio::test]
-async fn l09_a_query_is_stopped_when_nobody_waits_for_its_rows() {
+async fn dropped_stream_stops_the_query() {
     let server = server([GOOD], timing::config()).await;
     let pages =
         server.client().await.run(RunRequest { sql: ENDLESS.to_owned(), ..RunRequest::default() }).await.unwrap();
-    assert_eq!(server.service.running(), 1);
+    assert_eq!(server.service.running_requests(), 1);
     drop(pages);
     // It has no end of its own, and no limit on its time.
     server.running(0).await;
 }
 
 #[tokio::test]
-async fn l09_a_call_ends_when_its_time_is_up() {
-    let server = server([Line::Hang], timing::config()).await;
+async fn call_ends_at_its_deadline() {
+    let server = server([ScriptedReply::Hang], timing::config()).await;
     let body = framed(&question(QUESTION).encode_to_vec());
     // The time may be up before the question is taken on; then it never ends either.
     let stop = async {
@@ -84,11 +84,11 @@ async fn l09_a_call_ends_when_its_time_is_up() {
         }
         unreachable!()
     };
-    assert_eq!(within("a question that ends", stop).await, Stop::Cancelled);
+    assert_eq!(within("a question that ends", stop).await, StopReason::Cancelled);
 }
 
 #[tokio::test]
-async fn l12_a_client_that_stops_reading_is_not_waited_for() {
+async fn stops_waiting_for_a_client_that_stops_reading() {
     let server = server([GOOD], timing::config()).await;
     let sql = "SELECT hex(zeroblob(20000)) AS long FROM order_items".to_owned();
     let run = RunRequest { sql, page_rows: 1, ..RunRequest::default() };
@@ -97,7 +97,7 @@ async fn l12_a_client_that_stops_reading_is_not_waited_for() {
             let mut pages = server.client().await.run(run.clone()).await.unwrap().into_inner();
             assert!(pages.message().await.unwrap().is_some());
             // It waits for its reader, unless the machine has stopped for longer than that.
-            if server.service.running() == 1 {
+            if server.service.running_requests() == 1 {
                 return pages;
             }
         }
@@ -119,7 +119,7 @@ async fn l12_a_client_that_stops_reading_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn l12_a_message_that_is_too_long_is_refused_and_nobody_else_is() {
+async fn rejects_only_oversized_messages() {
     let mut config = timing::config();
     config.server.limits.body_bytes = 10_000;
     let server = server([GOOD, GOOD], config).await;
@@ -142,7 +142,7 @@ async fn l12_a_message_that_is_too_long_is_refused_and_nobody_else_is() {
 }
 
 #[tokio::test]
-async fn l12_what_is_no_message_is_an_invalid_argument() {
+async fn malformed_message_is_invalid_argument() {
     let server = server([GOOD], timing::config()).await;
     let mut compressed = framed(b"");
     compressed[0] = 1;
@@ -175,7 +175,7 @@ async fn l12_what_is_no_message_is_an_invalid_argument() {
 }
 
 #[tokio::test]
-async fn l12_who_sends_slowly_is_not_waited_for() {
+async fn stops_waiting_for_slow_senders() {
     let begun = || {
         let begin = stream::iter([Ok::<_, Infallible>(Bytes::from_static(&[0, 0, 0]))]);
         Body::from_stream(begin.chain(stream::pending()))
@@ -193,22 +193,22 @@ async fn l12_who_sends_slowly_is_not_waited_for() {
     let headers = [GRPC];
     let (response, ()) = tokio::join!(open.raw("Ask", &headers, begun()), time_is_up);
     let refused = status(&response);
-    assert_eq!((refused.code(), refused.message()), (Code::InvalidArgument, "the body did not come in time"));
+    assert_eq!((refused.code(), refused.message()), (Code::InvalidArgument, "timed out while reading the body"));
     open.running(0).await;
 }
 
 #[tokio::test]
-async fn l12_a_panic_is_an_internal_error_that_tells_nothing() {
+async fn panic_is_an_internal_error_without_details() {
     let server = gated([GOOD], timing::config(), Arc::new(Names)).await;
     let mut client = server.client().await;
     let status = client.ask(with(question(QUESTION), "x-api-key", "boom")).await.unwrap_err();
-    assert_eq!((status.code(), status.message()), (Code::Internal, "something went wrong here"));
+    assert_eq!((status.code(), status.message()), (Code::Internal, "an internal error occurred"));
     assert_eq!(problem(&status).code, "internal");
     client.ask(with(question(QUESTION), "x-api-key", "ann")).await.unwrap();
 }
 
 #[tokio::test]
-async fn l09_a_request_keeps_the_id_that_its_sender_gave() {
+async fn keeps_the_request_id_of_the_client() {
     let server = server([GOOD], timing::config()).await;
     for (given, kept) in [("job-7", true), ("a b", false)] {
         let response = server.raw("ListDatabases", &[GRPC, ("x-request-id", given)], framed(b"")).await;
@@ -217,7 +217,7 @@ async fn l09_a_request_keeps_the_id_that_its_sender_gave() {
 }
 
 #[tokio::test]
-async fn l09_http_and_grpc_share_a_port() {
+async fn http_and_grpc_share_a_port() {
     let server = server([GOOD], timing::config()).await;
     assert_eq!(server.plain("GET", "/healthz").await, 200);
     server.client().await.ask(question(QUESTION)).await.unwrap();
@@ -227,7 +227,7 @@ async fn l09_http_and_grpc_share_a_port() {
 }
 
 #[tokio::test]
-async fn l09_health_says_that_it_serves() {
+async fn health_check_reports_serving() {
     let server = server([GOOD], timing::config()).await;
     let mut health = HealthClient::new(server.channel().await);
     for service in ["", "querymend.v1.Querymend"] {
@@ -242,7 +242,7 @@ async fn l09_health_says_that_it_serves() {
 }
 
 #[tokio::test]
-async fn l09_the_service_describes_itself() {
+async fn reflection_describes_the_service() {
     let server = server([GOOD], timing::config()).await;
     let ask = |message| ServerReflectionRequest { host: String::new(), message_request: Some(message) };
     let mut client = ServerReflectionClient::new(server.channel().await);
@@ -274,7 +274,7 @@ async fn l09_the_service_describes_itself() {
 }
 
 #[tokio::test]
-async fn l12_a_question_that_runs_is_let_end_when_the_server_stops() {
+async fn shutdown_lets_a_running_question_finish() {
     let server = server([GOOD], timing::config()).await;
     let mut stream = server.client().await.ask_stream(question(QUESTION)).await.unwrap().into_inner();
     server.stop();

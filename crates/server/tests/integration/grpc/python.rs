@@ -10,7 +10,7 @@ use super::support::{GOOD, MENDABLE, server};
 use crate::timing;
 
 #[tokio::test]
-async fn l09_l10_a_python_client_sees_the_whole_service() {
+async fn python_client_reaches_the_whole_service() {
     if std::env::var("QUERYMEND_TEST_CLIENTS").is_ok_and(|clients| clients == "none") {
         return;
     }

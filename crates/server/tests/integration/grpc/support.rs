@@ -10,18 +10,20 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
-use querymend::config::Role;
-use querymend::guard::Breakers;
-use querymend::{Config, Event, Problem, ProblemCode, Stop};
-use querymend_model::{Line, Script};
-use querymend_server::audit::Audit;
+use querymend::config::RoleSection;
+use querymend::resilience::Breakers;
+use querymend::{Config, Event, Problem, ProblemCode, StopReason};
+use querymend_model::{ScriptedModel, ScriptedReply};
+use querymend_server::audit::log::AuditLog;
+use querymend_server::auth::user::{Credentials, NoAuth};
 use querymend_server::grpc::proto::querymend_client::QuerymendClient;
-use querymend_server::grpc::proto::{AskRequest, Problem as ToldProblem};
-use querymend_server::heard::{Hearing, Listener, Place};
+use querymend_server::grpc::proto::{AskRequest, Problem as ProblemMessage};
+use querymend_server::observe::observer::{EventOrigin, Observer, RunObserver};
 use querymend_server::service::Database;
-use querymend_server::shelf::{Here, Kept};
-use querymend_server::user::{Credentials, Open};
-use querymend_server::{Bounds, Gate, Service, Setup, Stopping, User, faces, serve_within};
+use querymend_server::store::InMemoryStore;
+use querymend_server::{
+    Authenticator, BoxFuture, ConnectionLimits, Service, Setup, Shutdown, User, app_router, serve_with_limits,
+};
 use querymend_testing::hang_timeout;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -32,7 +34,7 @@ use crate::long_deadline::LongDeadline;
 use crate::timing::{NEVER, until, within};
 
 pub const QUESTION: &str = "Which electronics are there, at what price?";
-/// A draft that runs as it is, and one that is mended without the model.
+/// A draft that runs as it is, and one that is repaired without the model.
 pub const GOOD: &str = "SELECT name FROM products";
 pub const MENDABLE: &str = "SELECT id, price FROM products WHERE category = 'Electronics'";
 
@@ -42,10 +44,10 @@ pub const READ_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Server {
     pub address: SocketAddr,
     pub service: Arc<Service>,
-    model: Arc<Script>,
+    model: Arc<ScriptedModel>,
     /// Why questions ended, in order.
-    pub ends: Mutex<mpsc::UnboundedReceiver<Stop>>,
-    stopping: Stopping,
+    pub ends: Mutex<mpsc::UnboundedReceiver<StopReason>>,
+    stopping: Shutdown,
     _folder: tempfile::TempDir,
 }
 
@@ -56,32 +58,36 @@ impl Drop for Server {
 }
 
 /// A server whose model says these lines.
-pub async fn server<L: Into<Line>>(lines: impl IntoIterator<Item = L>, config: Config) -> Server {
-    gated(lines, config, Arc::new(Open::default())).await
+pub async fn server<L: Into<ScriptedReply>>(lines: impl IntoIterator<Item = L>, config: Config) -> Server {
+    gated(lines, config, Arc::new(NoAuth::default())).await
 }
 
 /// The same with somebody who asks who it is.
-pub async fn gated<L: Into<Line>>(lines: impl IntoIterator<Item = L>, config: Config, gate: Arc<dyn Gate>) -> Server {
+pub async fn gated<L: Into<ScriptedReply>>(
+    lines: impl IntoIterator<Item = L>,
+    config: Config,
+    gate: Arc<dyn Authenticator>,
+) -> Server {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.db");
     querymend_engine::demo::write(&file).unwrap();
     let engine = querymend_engine::open(&file.to_string_lossy()).unwrap();
     let engine = Arc::new(LongDeadline(Arc::from(engine)));
     let database = Database { name: "shop".into(), engine, identity: "shop".into() };
-    let bounds = Bounds::from(&config.server.limits);
+    let bounds = ConnectionLimits::from(&config.server.limits);
     let breakers = Arc::new(Breakers::new(config.circuit_breaker));
-    let model = Arc::new(Script::new(lines));
-    let shelf = Arc::new(Here::new(100, NEVER, None));
-    let setup = Setup { config, model: model.clone(), databases: vec![database], store: None, gate };
+    let model = Arc::new(ScriptedModel::new(lines));
+    let shelf = Arc::new(InMemoryStore::new(100, NEVER, None));
+    let setup = Setup { config, model: model.clone(), databases: vec![database], store: None, authenticator: gate };
     let (ended, ends) = mpsc::unbounded_channel();
     let listener = Arc::new(Ends(ended));
-    let service = Arc::new(Service::new(setup, breakers, shelf, Audit::default()).heard_by(listener));
+    let service = Arc::new(Service::new(setup, breakers, shelf, AuditLog::default()).with_observer(listener));
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let stopping = Stopping::default();
-    let (router, stop) = (faces(Arc::clone(&service), &stopping), stopping.clone());
-    tokio::spawn(async move { serve_within(listener, router, &stop, NEVER, &bounds).await });
+    let stopping = Shutdown::default();
+    let (router, stop) = (app_router(Arc::clone(&service), &stopping), stopping.clone());
+    tokio::spawn(async move { serve_with_limits(listener, router, &stop, NEVER, &bounds).await });
     Server { address, service, model, ends: Mutex::new(ends), stopping, _folder: folder }
 }
 
@@ -100,19 +106,19 @@ impl Server {
     }
 
     /// Waits until a question has ended, and says why it did.
-    pub async fn ended(&self) -> Stop {
+    pub async fn ended(&self) -> StopReason {
         let ended = std::future::poll_fn(|context| self.ends.lock().unwrap().poll_recv(context));
         within("a question ends", ended).await.unwrap()
     }
 
     /// Waits until so many requests are running.
     pub async fn running(&self, count: usize) {
-        until(&format!("{count} requests are running"), || self.service.running() == count).await;
+        until(&format!("{count} requests are running"), || self.service.running_requests() == count).await;
     }
 
     /// Waits until the model has so many lines left to say.
     pub async fn left(&self, lines: usize) {
-        until(&format!("the model has {lines} lines left"), || self.model.left() == lines).await;
+        until(&format!("the model has {lines} lines left"), || self.model.remaining() == lines).await;
     }
 
     /// Sends a call byte by byte as it stands, and gives back what came. No client's own ideas of the protocol are in the way.
@@ -176,11 +182,11 @@ struct Details {
 }
 
 /// The problem in the details of a status, which must agree with the rest of it.
-pub fn problem(status: &Status) -> ToldProblem {
+pub fn problem(status: &Status) -> ProblemMessage {
     let details = Details::decode(status.details()).unwrap();
     assert_eq!((details.code, details.message.as_str()), (status.code() as i32, status.message()));
     assert_eq!(details.details[0].type_url, "type.googleapis.com/querymend.v1.Problem");
-    let problem = ToldProblem::decode(details.details[0].value.as_slice()).unwrap();
+    let problem = ProblemMessage::decode(details.details[0].value.as_slice()).unwrap();
     assert_eq!(status.metadata().get("querymend-code").unwrap().to_str().unwrap(), problem.code);
     let wait = status.metadata().get("retry-after").map(|wait| wait.to_str().unwrap().parse().unwrap());
     assert_eq!(wait, problem.retry_after_s);
@@ -188,16 +194,16 @@ pub fn problem(status: &Status) -> ToldProblem {
 }
 
 /// Tells how questions ended.
-struct Ends(mpsc::UnboundedSender<Stop>);
+struct Ends(mpsc::UnboundedSender<StopReason>);
 
-impl Listener for Ends {
-    fn question(&self, _: &Place<'_>, _: &str) -> Box<dyn Hearing> {
+impl Observer for Ends {
+    fn on_question(&self, _: &EventOrigin<'_>, _: &str) -> Box<dyn RunObserver> {
         Box::new(Ends(self.0.clone()))
     }
 }
 
-impl Hearing for Ends {
-    fn hear(&mut self, event: &Event) {
+impl RunObserver for Ends {
+    fn on_event(&mut self, event: &Event) {
         if let Event::Finished { answer } = event {
             self.0.send(answer.stop).ok();
         }
@@ -207,13 +213,13 @@ impl Hearing for Ends {
 /// Lets in whoever says a name, by a token or by a key; only root may administer. Of one name it panics.
 pub struct Names;
 
-impl Gate for Names {
-    fn user<'a>(&'a self, credentials: &'a Credentials<'a>) -> Kept<'a, User> {
+impl Authenticator for Names {
+    fn authenticate<'a>(&'a self, credentials: &'a Credentials<'a>) -> BoxFuture<'a, User> {
         Box::pin(async move {
             let token = credentials.authorization.and_then(|text| text.strip_prefix("Bearer "));
             match token.or(credentials.api_key) {
                 Some(name @ ("ann" | "bob" | "root")) => {
-                    let role = Role { administer: name == "root", ..Role::default() };
+                    let role = RoleSection { admin: name == "root", ..RoleSection::default() };
                     Ok(User { id: Some(name.into()), role_name: Some(name.into()), role: Arc::new(role) })
                 }
                 Some("boom") => panic!("as it was told"),
@@ -222,7 +228,7 @@ impl Gate for Names {
         })
     }
 
-    fn asks(&self) -> bool {
+    fn requires_credentials(&self) -> bool {
         true
     }
 }

@@ -9,7 +9,7 @@ use hyper::body::Body as _;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use querymend::config::ServerLimits;
-use querymend_model::{Model, Script};
+use querymend_model::{Model, ScriptedModel};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -20,7 +20,7 @@ use super::trouble::Slow;
 use crate::timing::{self, advance, until, within};
 
 async fn bounded(change: impl FnOnce(&mut ServerLimits)) -> House {
-    bounded_with(Arc::new(Script::new(["SELECT 1"])), change).await
+    bounded_with(Arc::new(ScriptedModel::new(["SELECT 1"])), change).await
 }
 
 async fn bounded_with(model: Arc<dyn Model>, change: impl FnOnce(&mut ServerLimits)) -> House {
@@ -46,7 +46,7 @@ async fn post(stream: &mut TcpStream, path: &str, body: &str) {
 }
 
 #[tokio::test]
-async fn one_address_has_only_so_many_connections() {
+async fn limits_connections_per_address() {
     // On each a question runs that never ends: one that is idle would be closed after some time.
     let house = bounded_with(Slow::new(), |limits| limits.connections_per_address = 2).await;
     let question = json!({"question": "How many products?"}).to_string();
@@ -54,7 +54,7 @@ async fn one_address_has_only_so_many_connections() {
     let mut second = TcpStream::connect(house.address).await.unwrap();
     post(&mut first, "/v1/ask", &question).await;
     post(&mut second, "/v1/ask", &question).await;
-    until("both are served", || house.service.running() == 2).await;
+    until("both are served", || house.service.running_requests() == 2).await;
     assert!(within("turning away", is_served(&house)).await.is_none());
     drop(first);
     within("a place", async {
@@ -74,11 +74,11 @@ fn long_answer() -> String {
 /// Waits until a query has run, and then until nothing counts as running: the place of whoever does not read is free again.
 async fn let_go(house: &House) {
     until("the query has run", || house.audited().iter().any(|line| line["action"] == "run")).await;
-    until("it is let go", || house.service.running() == 0).await;
+    until("it is let go", || house.service.running_requests() == 0).await;
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_is_let_go() {
+async fn closes_a_stalled_http1_response() {
     let house = bounded(|limits| limits.stalled = Duration::from_millis(300)).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
@@ -92,7 +92,7 @@ async fn an_answer_that_nobody_reads_is_let_go() {
 }
 
 #[tokio::test]
-async fn an_answer_over_http2_that_nobody_makes_room_for_is_let_go() {
+async fn closes_a_stalled_http2_response() {
     let house = bounded(|limits| limits.stalled = Duration::from_millis(300)).await;
     let answered = async {
         loop {
@@ -116,7 +116,7 @@ async fn an_answer_over_http2_that_nobody_makes_room_for_is_let_go() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_read_slowly_is_sent_to_the_end() {
+async fn completes_a_slowly_read_response() {
     const STALLED: Duration = Duration::from_secs(60 * 60);
     let house = bounded(|limits| limits.stalled = STALLED).await;
     let stream = TokioIo::new(TcpStream::connect(house.address).await.unwrap());
@@ -154,7 +154,7 @@ async fn is_served_http2(house: &House) -> Option<(http2::SendRequest<Body>, Joi
 }
 
 #[tokio::test]
-async fn a_connection_on_which_nothing_is_asked_is_ended() {
+async fn closes_idle_connections() {
     let house = bounded(|limits| limits.idle = Duration::from_millis(300)).await;
     // A machine that stops for so long has the connection ended before anything is asked.
     let served = async {

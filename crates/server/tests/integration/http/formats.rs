@@ -27,7 +27,7 @@ async fn arrow(response: Response) -> (Vec<(String, DataType)>, Vec<RecordBatch>
 }
 
 #[tokio::test]
-async fn a_query_gives_arrow() {
+async fn run_returns_arrow() {
     let house = house(&[]).await;
     let sql = "SELECT product_id, name, price, NULL AS missing, name FROM products ORDER BY product_id";
     let response = post(&house, "/v1/run", ARROW, json!({"sql": sql})).await;
@@ -53,7 +53,7 @@ async fn a_query_gives_arrow() {
 }
 
 #[tokio::test]
-async fn a_question_gives_parquet() {
+async fn ask_returns_parquet() {
     let house = house(&["SELECT id, price FROM products WHERE category = 'Electronics'"]).await;
     let response = post(&house, "/v1/ask", PARQUET, json!({"question": "Which electronics are there?"})).await;
     assert_eq!((response.status().as_u16(), &response.headers()["content-type"]), (200, &PARQUET.parse().unwrap()));
@@ -66,7 +66,7 @@ async fn a_question_gives_parquet() {
 }
 
 #[tokio::test]
-async fn all_pages_of_a_result_have_the_same_types() {
+async fn pages_of_a_result_have_the_same_types() {
     let house = house(&[]).await;
     // The first page alone would be whole numbers.
     let sql = "SELECT 1 AS n UNION ALL SELECT 2 UNION ALL SELECT 0.5 ORDER BY n DESC";

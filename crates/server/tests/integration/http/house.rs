@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use querymend::Config;
-use querymend::guard::Breakers;
+use querymend::resilience::Breakers;
 use querymend_engine::{Engine, demo};
-use querymend_model::{Model, Script};
-use querymend_server::audit::Audit;
+use querymend_model::{Model, ScriptedModel};
+use querymend_server::audit::log::AuditLog;
+use querymend_server::auth::user::NoAuth;
 use querymend_server::service::{Database, Setup};
-use querymend_server::shelf::Here;
-use querymend_server::user::Open;
-use querymend_server::{Bounds, Service, Stopping, http, serve_within};
+use querymend_server::store::InMemoryStore;
+use querymend_server::{ConnectionLimits, Service, Shutdown, http, serve_with_limits};
 use querymend_testing::hang_timeout;
 use reqwest::{Client, Response};
 use serde_json::Value;
@@ -25,7 +25,7 @@ use crate::timing::{self, NEVER};
 pub struct House {
     pub address: SocketAddr,
     pub service: Arc<Service>,
-    pub stopping: Stopping,
+    pub stopping: Shutdown,
     pub task: JoinHandle<std::io::Result<bool>>,
     pub audit: PathBuf,
     pub client: Client,
@@ -35,7 +35,7 @@ pub struct House {
 /// A server whose model says these texts, one after the other; the last one again and again.
 pub async fn house(texts: &[&str]) -> House {
     let again = texts.last().into_iter().cycle().take(50);
-    open(Arc::new(Script::new(texts.iter().chain(again).map(ToString::to_string))), timing::config()).await
+    open(Arc::new(ScriptedModel::new(texts.iter().chain(again).map(ToString::to_string))), timing::config()).await
 }
 
 pub fn setup(folder: &std::path::Path, model: Arc<dyn Model>, config: Config) -> Setup {
@@ -47,7 +47,7 @@ pub fn setup(folder: &std::path::Path, model: Arc<dyn Model>, config: Config) ->
     // A test that sets the query timeout needs it to expire.
     let engine: Arc<dyn Engine> = if config.limits.time == NEVER { Arc::new(LongDeadline(engine)) } else { engine };
     let databases = vec![Database { name: "shop".into(), engine, identity: "shop".into() }];
-    Setup { config, model, databases, store: None, gate: Arc::new(Open::default()) }
+    Setup { config, model, databases, store: None, authenticator: Arc::new(NoAuth::default()) }
 }
 
 pub async fn open(model: Arc<dyn Model>, config: Config) -> House {
@@ -57,15 +57,15 @@ pub async fn open(model: Arc<dyn Model>, config: Config) -> House {
     let breakers = Arc::new(Breakers::new(config.circuit_breaker));
     let setup = setup(folder.path(), model, config);
     let runs = Some((folder.path().join("runs"), 100));
-    let shelf = Arc::new(Here::new(limits.sessions, limits.session_age, runs));
-    let service = Arc::new(Service::new(setup, breakers, shelf, Audit::open(&audit).unwrap()));
+    let shelf = Arc::new(InMemoryStore::new(limits.sessions, limits.session_age, runs));
+    let service = Arc::new(Service::new(setup, breakers, shelf, AuditLog::open(&audit).unwrap()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let stopping = Stopping::default();
+    let stopping = Shutdown::default();
     let (router, stop) = (http::router(Arc::clone(&service)), stopping.clone());
-    let bounds = Bounds::from(&limits);
-    let task = tokio::spawn(async move { serve_within(listener, router, &stop, NEVER, &bounds).await });
-    let client = querymend_net::http::client("127.0.0.1", None, hang_timeout()).unwrap();
+    let bounds = ConnectionLimits::from(&limits);
+    let task = tokio::spawn(async move { serve_with_limits(listener, router, &stop, NEVER, &bounds).await });
+    let client = querymend_net::http::client_builder("127.0.0.1", None, hang_timeout()).unwrap();
     // The server closes idle keep-alive connections after ten seconds, perhaps just when the next request is sent.
     let client = client.timeout(hang_timeout()).pool_max_idle_per_host(0).build().unwrap();
     House { address, service, stopping, task, audit, client, folder }

@@ -10,6 +10,3 @@ mod questions;
 mod record;
 mod sessions;
 mod trouble;
-
-// For the sources of the product that `race` compiles again.
-pub use querymend_server::http::{Kind, kinds};

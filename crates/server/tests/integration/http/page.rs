@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use querymend_memory::FileStore;
-use querymend_model::{Script, Static};
+use querymend_model::{ScriptedModel, StaticEmbedder};
 use serde_json::json;
 
 use super::house::{House, body, house, open, problem, setup};
@@ -14,20 +14,20 @@ const COUNT: &str = "SELECT count(*) FROM products";
 /// A server that keeps examples.
 async fn teachable(texts: &[&str]) -> House {
     let again = texts.last().into_iter().cycle().take(50);
-    let model = Arc::new(Script::new(texts.iter().chain(again).map(ToString::to_string)));
+    let model = Arc::new(ScriptedModel::new(texts.iter().chain(again).map(ToString::to_string)));
     let house = open(model.clone(), timing::config()).await;
-    let embedder = Arc::new(Static::builtin().unwrap());
+    let embedder = Arc::new(StaticEmbedder::builtin().unwrap());
     let store = FileStore::open(house.folder.path().join("memory.db"), embedder).await.unwrap();
     let config = timing::config();
     let mut setup = setup(house.folder.path(), model, config);
     setup.databases[0].identity = "/a/secret/place/shop.db".into();
     setup.store = Some(Arc::new(store));
-    house.service.change(setup);
+    house.service.reload(setup);
     house
 }
 
 #[tokio::test]
-async fn the_page_learns_who_asks_and_what_could_be_asked() {
+async fn serves_user_suggestions_and_rules_to_the_page() {
     let house = house(&[COUNT]).await;
     let me = body(house.get("/v1/me").await, 200).await;
     assert_eq!((&me["user"], &me["administers"], &me["signs_in"]), (&json!(""), &json!(true), &json!(false)));
@@ -41,7 +41,7 @@ async fn the_page_learns_who_asks_and_what_could_be_asked() {
 }
 
 #[tokio::test]
-async fn l12_past_questions_are_listed_newest_first() {
+async fn lists_past_questions_newest_first() {
     let house = house(&[COUNT]).await;
     assert_eq!(body(house.get("/v1/traces").await, 200).await, json!([]));
     for question in ["How many products are there?", "How many products do we have?"] {
@@ -60,13 +60,13 @@ async fn l12_past_questions_are_listed_newest_first() {
 }
 
 #[tokio::test]
-async fn f09_a_right_answer_is_kept_and_a_wrong_one_is_not_given_again() {
+async fn feedback_stores_right_answers_and_rejects_wrong_ones() {
     let house = teachable(&[COUNT, "SELECT count(*) FROM orders", COUNT]).await;
     let ask = || house.post("/v1/ask", json!({"question": "How many products are there?"}));
     let first = body(ask().await, 200).await;
     let id = first["trace_id"].as_str().unwrap().to_owned();
     let verdict = |id: String, good: bool| {
-        let path = format!("/v1/traces/{id}/verdict");
+        let path = format!("/v1/traces/{id}/feedback");
         let house = &house;
         async move { house.post(&path, json!({"good": good})).await }
     };
@@ -83,12 +83,12 @@ async fn f09_a_right_answer_is_kept_and_a_wrong_one_is_not_given_again() {
     let third = body(ask().await, 200).await;
     assert_eq!((&third["remembered"], third["rows"]["rows"][0][0].is_number()), (&json!(null), true));
     // And right again, from the list of examples.
-    let path = format!("/v1/examples/{example}/verdict");
+    let path = format!("/v1/examples/{example}/feedback");
     assert_eq!(house.post(&path, json!({"good": true})).await.status(), 204);
     assert_eq!(body(house.get("/v1/examples").await, 200).await[0]["standing"], "verified");
     // What nobody asked, what is nobody's, what is no opinion.
     assert_eq!(problem(verdict("x".repeat(36), true).await).await.0, 404);
-    assert_eq!(problem(house.post("/v1/examples/none/verdict", json!({"good": true})).await).await.0, 404);
+    assert_eq!(problem(house.post("/v1/examples/none/feedback", json!({"good": true})).await).await.0, 404);
     assert_eq!(problem(house.post(&path, json!({"good": "maybe"})).await).await.0, 400);
     let plain = house.client.post(house.url(&path)).body("{\"good\":true}").send().await.unwrap();
     assert_eq!(problem(plain).await.0, 400, "a form of another page must not do it");
@@ -97,7 +97,7 @@ async fn f09_a_right_answer_is_kept_and_a_wrong_one_is_not_given_again() {
 }
 
 #[tokio::test]
-async fn c05_the_last_analysis_can_be_handed_to_the_browser_once() {
+async fn final_analysis_is_handed_to_the_browser_once() {
     let program = "```python\nresult = products['price'].sum()\n```";
     let house =
         house(&["SELECT nothing FROM products", "SELECT nil FROM products", "SELECT nix FROM products", program]).await;
@@ -121,7 +121,7 @@ async fn c05_the_last_analysis_can_be_handed_to_the_browser_once() {
 }
 
 #[tokio::test]
-async fn browsers_are_told_to_load_and_reach_nothing_else() {
+async fn sends_a_strict_content_security_policy() {
     let house = house(&[COUNT]).await;
     let page = house.get("/").await;
     if page.status() == 404 {
@@ -140,7 +140,7 @@ async fn browsers_are_told_to_load_and_reach_nothing_else() {
 }
 
 #[tokio::test]
-async fn c05_only_files_of_the_folder_are_given_to_compute_with() {
+async fn serves_only_files_of_the_pyodide_folder() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("in")).unwrap();
     std::fs::write(folder.path().join("secret.txt"), "secret").unwrap();
@@ -150,7 +150,7 @@ async fn c05_only_files_of_the_folder_are_given_to_compute_with() {
     std::os::unix::fs::symlink(folder.path().join("secret.txt"), folder.path().join("in/link.txt")).unwrap();
     let mut config = timing::config();
     config.server.pyodide = Some(folder.path().join("in"));
-    let house = open(Arc::new(Script::new(["SELECT 1"])), config).await;
+    let house = open(Arc::new(ScriptedModel::new(["SELECT 1"])), config).await;
     let file = house.get("/pyodide/pyodide.mjs").await;
     assert_eq!(file.headers()["content-type"], "text/javascript; charset=utf-8");
     assert_eq!(file.text().await.unwrap(), "export {}");
@@ -182,9 +182,9 @@ async fn c05_only_files_of_the_folder_are_given_to_compute_with() {
 
 /// The page's types are made from this file, so that it says what the server does.
 #[test]
-fn the_description_that_the_page_is_built_from_is_true() {
+fn openapi_file_is_up_to_date() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/openapi.json");
-    let now = format!("{}\n", serde_json::to_string_pretty(&querymend_server::http::description()).unwrap());
+    let now = format!("{}\n", serde_json::to_string_pretty(&querymend_server::http::openapi_document()).unwrap());
     if std::env::var_os("QUERYMEND_BLESS").is_some() {
         std::fs::write(&file, &now).unwrap();
     }
@@ -196,7 +196,7 @@ fn the_description_that_the_page_is_built_from_is_true() {
 }
 
 #[tokio::test]
-async fn other_sites_ask_nothing_and_nobody_keeps_what_one_is_told() {
+async fn blocks_cross_site_requests_and_disables_caching() {
     let house = teachable(&[COUNT]).await;
     for (site, status) in [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)] {
         let reply = house.client.get(house.url("/v1/me")).header("sec-fetch-site", site).send().await.unwrap();

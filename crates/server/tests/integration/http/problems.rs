@@ -6,7 +6,7 @@ use super::house::{body, house, problem};
 use crate::timing::NEVER;
 
 #[tokio::test]
-async fn l10_what_is_wrong_with_a_request_has_a_code() {
+async fn invalid_requests_have_an_error_code() {
     let house = house(&["DELETE FROM products"]).await;
     let post = |path: &'static str, body: serde_json::Value| house.post(path, body);
     let cases = [
@@ -40,7 +40,7 @@ async fn l10_what_is_wrong_with_a_request_has_a_code() {
         assert_eq!((got, told.as_str()), (status, code), "{url}: {detail}");
     }
     let (_, _, detail) = problem(post("/v1/ask", json!([])).await).await;
-    assert_eq!(detail, "the body must be a JSON object, {…}, and is another kind of JSON value");
+    assert_eq!(detail, "the body must be a JSON object, {…}");
     // Nothing was written, and nothing is broken.
     let left =
         body(house.post("/v1/run", json!({"sql": "SELECT count(*) > 0 AS there FROM products"})).await, 200).await;
@@ -48,7 +48,7 @@ async fn l10_what_is_wrong_with_a_request_has_a_code() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_json_are_refused() {
+async fn rejects_bodies_that_are_not_json() {
     let house = house(&[]).await;
     let url = house.url("/v1/check");
     for (kind, text) in [
@@ -78,16 +78,17 @@ async fn bodies_that_are_no_json_are_refused() {
 }
 
 #[tokio::test]
-async fn l07_l10_an_open_breaker_is_told_with_when_to_try_again() {
+async fn open_breaker_is_reported_with_retry_after() {
     let house = house(&[]).await;
-    let breaker = house.service.all_breakers().of("database:shop.db");
-    let tools: Vec<String> = house.service.all_breakers().stats().into_iter().map(|stats| stats.tool).collect();
+    let breaker = house.service.breaker_registry().get_or_create("database:shop.db");
+    let tools: Vec<String> = house.service.breaker_registry().stats().into_iter().map(|stats| stats.tool).collect();
     drop(breaker);
     body(house.post("/v1/run", json!({"sql": "SELECT 1"})).await, 200).await;
-    let tool = house.service.all_breakers().stats().into_iter().map(|s| s.tool).find(|t| !tools.contains(t)).unwrap();
+    let tool =
+        house.service.breaker_registry().stats().into_iter().map(|s| s.tool).find(|t| !tools.contains(t)).unwrap();
     let begun = Instant::now();
     for _ in 0..5 {
-        house.service.all_breakers().of(&tool).admit().unwrap().failure();
+        house.service.breaker_registry().get_or_create(&tool).admit().unwrap().failure();
     }
     let response = house.post("/v1/run", json!({"sql": "SELECT 1"})).await;
     let wait: u64 = response.headers()["retry-after"].to_str().unwrap().parse().unwrap();

@@ -7,7 +7,7 @@ use super::house::{body, house};
 const BROKEN: &str = "SELECT id, price FROM products WHERE category = 'Electronics'";
 
 #[tokio::test]
-async fn l09_a_question_is_answered_with_its_corrections() {
+async fn answers_a_question_with_its_corrections() {
     let house = house(&[BROKEN]).await;
     let answer = body(house.post("/v1/ask", json!({"question": "Which electronics are there?"})).await, 200).await;
     assert_eq!(answer["status"], "answered");
@@ -34,7 +34,7 @@ async fn l09_a_question_is_answered_with_its_corrections() {
 }
 
 #[tokio::test]
-async fn l09_every_stage_is_told_as_it_happens() {
+async fn streams_every_stage_as_it_happens() {
     let house = house(&[BROKEN]).await;
     let request = house.client.post(house.url("/v1/ask")).header("accept", "text/event-stream");
     let response = request.json(&json!({"question": "Which electronics are there?"})).send().await.unwrap();
@@ -62,7 +62,7 @@ async fn l09_every_stage_is_told_as_it_happens() {
 }
 
 #[tokio::test]
-async fn a01_a_query_is_corrected_by_its_contract() {
+async fn corrects_a_query_by_contract() {
     let house = house(&[]).await;
     let asked = json!({
         "original_query": "SELECT id FROM products", "error_message": "no such column: id", "retry_count": 0,
@@ -95,7 +95,7 @@ async fn a01_a_query_is_corrected_by_its_contract() {
 }
 
 #[tokio::test]
-async fn queries_are_checked_mended_run_and_explained() {
+async fn checks_fixes_runs_and_explains_queries() {
     let house = house(&[]).await;
     let checked = body(house.post("/v1/check", json!({"sql": "SELECT id\nFROM products"})).await, 200).await;
     let finding = &checked["findings"][0];
@@ -111,7 +111,7 @@ async fn queries_are_checked_mended_run_and_explained() {
     let why = body(house.post("/v1/explain-empty", none).await, 200).await;
     assert_eq!(why["conditions"], json!(["category = 'Elektronics'"]));
     assert!(why["absent"][0]["near"].as_array().unwrap().contains(&json!("Electronics")), "{why}");
-    let values = body(house.get("/v1/values?word=electronics").await, 200).await;
+    let values = body(house.get("/v1/values?q=electronics").await, 200).await;
     assert_eq!((&values[0]["value"], &values[0]["same"]), (&json!("Electronics"), &json!(true)));
     let tables = body(house.get("/v1/schema").await, 200).await;
     assert!(tables["tables"].as_array().unwrap().iter().any(|table| table["name"] == "products"));
@@ -119,7 +119,7 @@ async fn queries_are_checked_mended_run_and_explained() {
 }
 
 #[tokio::test]
-async fn rows_come_in_pages_and_as_csv() {
+async fn returns_rows_in_pages_and_as_csv() {
     let house = house(&[]).await;
     let query = json!({"sql": "SELECT product_id FROM products ORDER BY product_id"});
     let whole = body(house.post("/v1/run", query.clone()).await, 200).await;
@@ -141,7 +141,7 @@ async fn rows_come_in_pages_and_as_csv() {
 }
 
 #[tokio::test]
-async fn the_description_names_every_route_and_every_route_is_there() {
+async fn openapi_names_every_existing_route() {
     let house = house(&[]).await;
     let told = body(house.get("/openapi.json").await, 200).await;
     let text = told.to_string();
@@ -158,13 +158,13 @@ async fn the_description_names_every_route_and_every_route_is_there() {
         let response = request.header("content-type", "application/json").body("{}").send().await.unwrap();
         assert_ne!(response.status().as_u16(), 405, "{method} {path}");
         let text = response.text().await.unwrap();
-        assert!(!text.contains("nothing at this address"), "{method} {path}");
+        assert!(!text.contains("nothing at this path"), "{method} {path}");
     }
 }
 
 #[test]
-fn the_document_names_every_route() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/server.md");
+fn documentation_names_every_route() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/server.md");
     let text = std::fs::read_to_string(file).unwrap();
     let (_, rest) = text.split_once("\n## HTTP\n").unwrap();
     let (section, _) = rest.split_once("\n## ").unwrap();
@@ -172,12 +172,12 @@ fn the_document_names_every_route() {
     let longer = |rest: &str| rest.starts_with(|c: char| c.is_alphanumeric() || "/-_{".contains(c));
     for route in querymend_server::http::ROUTES {
         let named = section.match_indices(route.path).any(|(at, path)| !longer(&section[at + path.len()..]));
-        assert!(named, "docs/server.md does not name {} {}", route.method, route.path);
+        assert!(named, "docs/guide/server.md does not name {} {}", route.method, route.path);
     }
 }
 
 #[tokio::test]
-async fn a_question_sent_twice_with_one_key_is_answered_once() {
+async fn idempotency_key_prevents_a_second_run() {
     let house = house(&["SELECT count(*) FROM products", "SELECT count(*) FROM orders"]).await;
     let key = format!("k-{}", house.address);
     let ask = || async {
@@ -190,7 +190,7 @@ async fn a_question_sent_twice_with_one_key_is_answered_once() {
 }
 
 #[tokio::test]
-async fn ambiguous_questions_are_asked_back_and_go_on() {
+async fn asks_back_on_ambiguity_and_continues_with_the_choice() {
     let house = house(&["SELECT name FROM customers, products"; 3]).await;
     let question = "List all the names";
     let asked = json!({"question": question, "clarify": "ask"});

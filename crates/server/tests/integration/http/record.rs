@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use querymend_model::Script;
+use querymend_model::ScriptedModel;
 use serde_json::{Value, json};
 
 use super::house::{body, house, open};
@@ -16,11 +16,12 @@ fn of<'l>(lines: &'l [Value], action: &str, outcome: &str) -> Vec<&'l Value> {
 }
 
 #[tokio::test]
-async fn a_query_that_ran_out_of_time_is_on_record() {
+async fn timed_out_query_is_audited() {
     let mut config = timing::config();
     config.limits.time = Duration::from_millis(200);
     config.self_correction.fallback = false;
-    let house = open(Arc::new(Script::new([ENDLESS.to_owned(), ENDLESS.to_owned(), ENDLESS.to_owned()])), config).await;
+    let house =
+        open(Arc::new(ScriptedModel::new([ENDLESS.to_owned(), ENDLESS.to_owned(), ENDLESS.to_owned()])), config).await;
     house.post("/v1/ask", json!({"question": "How many numbers are there?"})).await;
     let lines = house.audited();
     let late = of(&lines, "query", "timed out");
@@ -32,7 +33,7 @@ async fn a_query_that_ran_out_of_time_is_on_record() {
 }
 
 #[tokio::test]
-async fn lookups_are_on_record() {
+async fn lookups_are_audited() {
     let house = house(&[]).await;
     let none = json!({"sql": "SELECT * FROM products WHERE category = 'Elektronics'"});
     body(house.post("/v1/explain-empty", none).await, 200).await;
@@ -41,7 +42,7 @@ async fn lookups_are_on_record() {
     assert!(of(&lines, "query", "ran").len() >= 3, "{lines:?}");
     assert!(lines.iter().any(|line| line["action"] == "query" && line["rows"] == 0));
     assert_eq!(lines.last().unwrap()["action"], "explain");
-    let found = body(house.get("/v1/values?word=electronics").await, 200).await;
+    let found = body(house.get("/v1/values?q=electronics").await, 200).await;
     let lines = house.audited();
     let last = lines.last().unwrap();
     let told = (&last["action"], &last["question"], &last["rows"], &last["outcome"]);

@@ -1,4 +1,4 @@
-use querymend_model::Script;
+use querymend_model::ScriptedModel;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::house::{body, house, open, problem};
 use crate::timing;
 
 #[tokio::test]
-async fn q01_a_question_may_refer_to_the_one_before() {
+async fn question_may_refer_to_the_previous_one() {
     let house = house(&["SELECT count(*) FROM products", "SELECT count(*) FROM orders"]).await;
     let session = body(house.post("/v1/sessions", json!({})).await, 201).await;
     let id = session["session_id"].as_str().unwrap();
@@ -28,11 +28,11 @@ async fn q01_a_question_may_refer_to_the_one_before() {
 }
 
 #[tokio::test]
-async fn l04_sessions_that_are_left_behind_are_bounded() {
+async fn bounds_the_number_of_sessions() {
     let mut config = timing::config();
     config.server.limits.sessions = 10;
-    config.server.limits.per_minute = 0;
-    let house = open(Arc::new(Script::new(["SELECT 1"])), config).await;
+    config.server.limits.requests_per_minute = 0;
+    let house = open(Arc::new(ScriptedModel::new(["SELECT 1"])), config).await;
     let first = body(house.post("/v1/sessions", json!({})).await, 201).await;
     for _ in 0..200 {
         body(house.post("/v1/sessions", json!({})).await, 201).await;
@@ -48,7 +48,7 @@ async fn l04_sessions_that_are_left_behind_are_bounded() {
 }
 
 #[tokio::test]
-async fn l12_two_questions_at_once_in_one_session_do_not_overwrite_each_other() {
+async fn concurrent_questions_in_a_session_keep_all_turns() {
     let house = house(&["SELECT count(*) FROM products"]).await;
     let session = body(house.post("/v1/sessions", json!({})).await, 201).await;
     let id = session["session_id"].as_str().unwrap();
@@ -89,7 +89,7 @@ async fn same_error_twice_in_a_session_is_given_up() {
         ("s1", "SELECT name, id FROM customers", error, 1, true),
     ] {
         let told = correct(session, query, error, retries).await;
-        let gave_up = told["correction_applied"].as_str().unwrap().contains("the same error came twice");
+        let gave_up = told["correction_applied"].as_str().unwrap().contains("the same error occurred twice");
         assert_eq!((gave_up, &told["success"]), (aborts, &json!(!aborts)), "{session} {query}: {told}");
     }
 }

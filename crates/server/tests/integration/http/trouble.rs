@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use querymend_model::{Answer, Cancel, Model, Reply, Request, Script};
+use querymend_model::{BoxFuture, CancelSignal, Completion, CompletionRequest, Model, ScriptedModel};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -36,10 +36,10 @@ impl Model for Slow {
 
     fn complete<'a>(
         &'a self,
-        request: &'a Request,
+        request: &'a CompletionRequest,
         watch: &'a mut (dyn FnMut(&str) + Send),
-        cancel: &'a Cancel,
-    ) -> Answer<'a, Reply> {
+        cancel: &'a CancelSignal,
+    ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
             self.asked.notify_one();
             loop {
@@ -53,13 +53,13 @@ impl Model for Slow {
                     }
                 }
             }
-            Script::new(["SELECT count(*) FROM products"]).complete(request, watch, cancel).await
+            ScriptedModel::new(["SELECT count(*) FROM products"]).complete(request, watch, cancel).await
         })
     }
 }
 
 #[tokio::test]
-async fn a_question_ends_when_its_client_is_gone_and_is_still_on_record() {
+async fn disconnect_cancels_a_question_and_audits_it() {
     let slow = Slow::new();
     let house = open(slow.clone(), timing::config()).await;
     for accept in ["application/json", "text/event-stream"] {
@@ -71,15 +71,17 @@ async fn a_question_ends_when_its_client_is_gone_and_is_still_on_record() {
         within("the model", slow.asked.notified()).await;
         let before = slow.cancelled.load(Ordering::SeqCst);
         asking.abort();
-        until("it is cancelled", || slow.cancelled.load(Ordering::SeqCst) > before && house.service.running() == 0)
-            .await;
+        until("it is cancelled", || {
+            slow.cancelled.load(Ordering::SeqCst) > before && house.service.running_requests() == 0
+        })
+        .await;
     }
     let failed: Vec<_> = house.audited().into_iter().filter(|line| line["action"] == "ask").collect();
     assert_eq!(failed.len(), 2);
 }
 
 #[tokio::test]
-async fn a_server_that_stops_lets_running_questions_end() {
+async fn shutdown_lets_running_questions_finish() {
     let slow = Slow::new();
     let house = open(slow.clone(), timing::config()).await;
     let request = house.client.post(house.url("/v1/ask")).json(&json!({"question": "How many products?"}));
@@ -99,7 +101,7 @@ async fn a_server_that_stops_lets_running_questions_end() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_finishes_its_head_is_let_go() {
+async fn closes_connections_with_unfinished_headers() {
     let house = house(&[]).await;
     let mut dawdler = TcpStream::connect(house.address).await.unwrap();
     dawdler.write_all(b"POST /v1/ask HTTP/1.1\r\nhost: x\r\nx-slow: ").await.unwrap();
@@ -110,7 +112,7 @@ async fn a_client_that_never_finishes_its_head_is_let_go() {
 }
 
 #[tokio::test]
-async fn events_that_nobody_reads_do_not_pile_up() {
+async fn unread_events_do_not_accumulate() {
     // Long drafts, and an answer of several megabytes, that the client asks for and does not read.
     let house = house(&["WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000) SELECT i, printf('%.500c', 'x') FROM n"]).await;
     let mut deaf = TcpStream::connect(house.address).await.unwrap();
@@ -122,20 +124,20 @@ async fn events_that_nobody_reads_do_not_pile_up() {
     deaf.write_all(head.as_bytes()).await.unwrap();
     // The question itself ends, whether anybody reads or not.
     until("the question has ended", || {
-        house.audited().iter().any(|line| line["action"] == "ask") && house.service.running() == 0
+        house.audited().iter().any(|line| line["action"] == "ask") && house.service.running_requests() == 0
     })
     .await;
     assert_eq!(house.get("/healthz").await.status().as_u16(), 200);
 }
 
 #[tokio::test]
-async fn l08_a_changed_configuration_holds_for_the_next_request() {
+async fn reloaded_configuration_applies_to_the_next_request() {
     let house = house(&["SELECT count(*) FROM products"]).await;
     let query = json!({"sql": "SELECT count(*) FROM orders"});
     body(house.post("/v1/run", query.clone()).await, 200).await;
     let mut config = timing::config();
     config.policy.deny_tables = vec!["orders".into()];
-    house.service.change(setup(house.folder.path(), Arc::new(Script::new(["SELECT 1"])), config));
+    house.service.reload(setup(house.folder.path(), Arc::new(ScriptedModel::new(["SELECT 1"])), config));
     let (status, code, _) = problem(house.post("/v1/run", query).await).await;
     assert_eq!((status, code.as_str()), (400, "preflight_validation_failed"));
     let tables = body(house.get("/v1/schema").await, 200).await;
@@ -143,10 +145,10 @@ async fn l08_a_changed_configuration_holds_for_the_next_request() {
 }
 
 #[tokio::test]
-async fn l12_too_many_requests_are_turned_away_with_when_to_come_again() {
+async fn rate_limit_rejects_with_retry_after() {
     let mut config = timing::config();
-    config.server.limits.per_minute = 5;
-    let house = open(Arc::new(Script::new(["SELECT 1"])), config).await;
+    config.server.limits.requests_per_minute = 5;
+    let house = open(Arc::new(ScriptedModel::new(["SELECT 1"])), config).await;
     let begun = Instant::now();
     let (mut admitted, mut refused) = (0, 0);
     let asking = async {
@@ -165,7 +167,7 @@ async fn l12_too_many_requests_are_turned_away_with_when_to_come_again() {
 }
 
 #[tokio::test]
-async fn tables_that_nest_without_end_are_refused_and_nobody_else_notices() {
+async fn rejects_deeply_nested_schemas() {
     let house = house(&[]).await;
     let chain = "1+".repeat(50_000);
     let tables = format!("CREATE TABLE t (a int CHECK ({chain}1))");
@@ -176,7 +178,7 @@ async fn tables_that_nest_without_end_are_refused_and_nobody_else_notices() {
 }
 
 #[tokio::test]
-async fn connections_on_which_nothing_comes_are_let_go() {
+async fn closes_silent_connections() {
     let house = house(&[]).await;
     let mut connections = Vec::new();
     for begin in [&b""[..], b"PRI * HT"] {
@@ -194,18 +196,18 @@ async fn connections_on_which_nothing_comes_are_let_go() {
 }
 
 #[tokio::test]
-async fn a_query_whose_client_hangs_up_is_on_record() {
+async fn disconnected_query_is_audited() {
     let house = house(&[]).await;
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     let is_cancelled = |line: &serde_json::Value| line["action"] == "run" && line["outcome"] == "cancelled";
     // One whose client hangs up before it was read is no query yet, and leaves no line.
     for wait in [100, 1_000, 10_000].map(Duration::from_millis) {
         let running = tokio::spawn(house.client.post(house.url("/v1/run")).json(&json!({"sql": endless})).send());
-        until("it runs", || house.service.running() == 1).await;
+        until("it runs", || house.service.running_requests() == 1).await;
         // Most likely the database has it by now.
         tokio::time::sleep(wait).await;
         running.abort();
-        until("it is stopped", || house.service.running() == 0).await;
+        until("it is stopped", || house.service.running_requests() == 0).await;
         if house.audited().iter().any(is_cancelled) {
             return;
         }
@@ -214,18 +216,18 @@ async fn a_query_whose_client_hangs_up_is_on_record() {
 }
 
 #[tokio::test]
-async fn pages_and_roles_of_before_a_change_are_gone_with_it() {
+async fn reload_invalidates_cached_pages() {
     let house = house(&[]).await;
     let ran = body(house.post("/v1/run?page_size=1", json!({"sql": "SELECT name FROM customers"})).await, 200).await;
     let cursor = ran["cursor"].as_str().unwrap().to_owned();
     let mut config = timing::config();
     config.policy.deny_tables = vec!["customers".into()];
-    house.service.change(setup(house.folder.path(), Arc::new(Script::new(["SELECT 1"])), config));
+    house.service.reload(setup(house.folder.path(), Arc::new(ScriptedModel::new(["SELECT 1"])), config));
     assert_eq!(problem(house.get(&format!("/v1/results/{cursor}")).await).await.0, 404);
 }
 
 #[tokio::test]
-async fn l12_an_answer_on_its_way_when_the_rules_change_is_not_given_out_again() {
+async fn reload_invalidates_idempotent_answers_in_flight() {
     let slow = Slow::new();
     let house = open(slow.clone(), timing::config()).await;
     let ask = || {
@@ -237,8 +239,8 @@ async fn l12_an_answer_on_its_way_when_the_rules_change_is_not_given_out_again()
         assert_eq!(problem(ask().await.unwrap()).await.1, "conflict");
         let mut config = timing::config();
         config.policy.deny_tables = vec!["products".into()];
-        let model = Arc::new(Script::new(vec!["SELECT count(*) FROM orders"; 9]));
-        house.service.change(setup(house.folder.path(), model, config));
+        let model = Arc::new(ScriptedModel::new(vec!["SELECT count(*) FROM orders"; 9]));
+        house.service.reload(setup(house.folder.path(), model, config));
         slow.go.notify_one();
     };
     let (before, ()) = within("both", async { tokio::join!(ask(), change_meanwhile) }).await;
@@ -249,27 +251,31 @@ async fn l12_an_answer_on_its_way_when_the_rules_change_is_not_given_out_again()
 }
 
 #[tokio::test]
-async fn l08_a_role_that_is_out_of_date_is_not_left_to_others() {
+async fn changed_role_applies_to_the_next_request() {
     let house = house(&[]).await;
     let role = |denied: &[&str]| {
-        let mut role = querymend::config::Role::default();
+        let mut role = querymend::config::RoleSection::default();
         role.policy.deny_tables = denied.iter().map(ToString::to_string).collect();
         let role = Arc::new(role);
         querymend_server::User { id: Some("bob".into()), role_name: Some("analyst".into()), role }
     };
-    let query = querymend_server::service::QueryText {
+    let query = querymend_server::service::SqlRequest {
         sql: "SELECT name FROM customers".into(),
-        ..querymend_server::service::QueryText::default()
+        ..querymend_server::service::SqlRequest::default()
     };
     for (denied, fine) in [(&[][..], true), (&["customers"][..], false), (&[], true), (&["customers"], false)] {
         let user = role(denied);
-        let asking = querymend_server::service::Asking { user: &user, request_id: "r", traceparent: None };
-        assert_eq!(house.service.run(&asking, &query, &querymend::Cancel::new()).await.is_ok(), fine, "{denied:?}");
+        let asking = querymend_server::RequestContext { user: &user, request_id: "r", traceparent: None };
+        assert_eq!(
+            house.service.run(&asking, &query, &querymend::CancellationToken::new()).await.is_ok(),
+            fine,
+            "{denied:?}"
+        );
     }
 }
 
 #[tokio::test]
-async fn long_examples_are_refused() {
+async fn rejects_oversized_examples() {
     let house = house(&[]).await;
     let long = json!({"question": "x".repeat(20_000), "sql": "SELECT 1"});
     assert_eq!(problem(house.post("/v1/examples", long).await).await.1, "bad_request");

@@ -7,16 +7,18 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use querymend::config::Role;
-use querymend::guard::Breakers;
-use querymend::{Config, Event, Problem, ProblemCode, Stop};
-use querymend_model::{Line, Script};
-use querymend_server::audit::Audit;
-use querymend_server::heard::{Hearing, Listener, Place};
+use querymend::config::RoleSection;
+use querymend::resilience::Breakers;
+use querymend::{Config, Event, Problem, ProblemCode, StopReason};
+use querymend_model::{ScriptedModel, ScriptedReply};
+use querymend_server::audit::log::AuditLog;
+use querymend_server::auth::user::{Credentials, NoAuth};
+use querymend_server::observe::observer::{EventOrigin, Observer, RunObserver};
 use querymend_server::service::Database;
-use querymend_server::shelf::{Here, Kept};
-use querymend_server::user::{Credentials, Open};
-use querymend_server::{Bounds, Gate, Service, Setup, Stopping, User, mcp, serve_within};
+use querymend_server::store::InMemoryStore;
+use querymend_server::{
+    Authenticator, BoxFuture, ConnectionLimits, Service, Setup, Shutdown, User, mcp, serve_with_limits,
+};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientConfig, ClientRequest, ElicitRequestParams, ElicitResult,
     ElicitationAction, ElicitationCapability, ErrorCode, ProgressNotificationParam, ProtocolVersion,
@@ -40,12 +42,17 @@ use crate::timing::{self, NEVER, expire, until, within};
 struct Shop {
     service: Arc<Service>,
     /// How questions ended.
-    stops: mpsc::UnboundedReceiver<Stop>,
+    stops: mpsc::UnboundedReceiver<StopReason>,
     _folder: TempDir,
 }
 
 /// A service with the same shop under these names.
-fn shop<L: Into<Line>>(names: &[&str], says: impl IntoIterator<Item = L>, gate: Arc<dyn Gate>, config: Config) -> Shop {
+fn shop<L: Into<ScriptedReply>>(
+    names: &[&str],
+    says: impl IntoIterator<Item = L>,
+    gate: Arc<dyn Authenticator>,
+    config: Config,
+) -> Shop {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.db");
     querymend_engine::demo::write(&file).unwrap();
@@ -55,33 +62,39 @@ fn shop<L: Into<Line>>(names: &[&str], says: impl IntoIterator<Item = L>, gate: 
         identity: (*name).to_owned(),
     });
     let breakers = Breakers::new(config.circuit_breaker);
-    let shelf = Here::new(100, NEVER, None);
+    let shelf = InMemoryStore::new(100, NEVER, None);
     let (tell, stops) = mpsc::unbounded_channel();
-    let setup = Setup { model: Arc::new(Script::new(says)), databases: databases.collect(), store: None, gate, config };
-    let service = Service::new(setup, Arc::new(breakers), Arc::new(shelf), Audit::default());
-    let service = service.heard_by(Arc::new(Ends(tell)));
+    let setup = Setup {
+        model: Arc::new(ScriptedModel::new(says)),
+        databases: databases.collect(),
+        store: None,
+        authenticator: gate,
+        config,
+    };
+    let service = Service::new(setup, Arc::new(breakers), Arc::new(shelf), AuditLog::default());
+    let service = service.with_observer(Arc::new(Ends(tell)));
     Shop { service: Arc::new(service), stops, _folder: folder }
 }
 
 /// Tells how questions ended.
-struct Ends(mpsc::UnboundedSender<Stop>);
+struct Ends(mpsc::UnboundedSender<StopReason>);
 
-impl Listener for Ends {
-    fn question(&self, _: &Place<'_>, _: &str) -> Box<dyn Hearing> {
+impl Observer for Ends {
+    fn on_question(&self, _: &EventOrigin<'_>, _: &str) -> Box<dyn RunObserver> {
         Box::new(Ends(self.0.clone()))
     }
 }
 
-impl Hearing for Ends {
-    fn hear(&mut self, event: &Event) {
+impl RunObserver for Ends {
+    fn on_event(&mut self, event: &Event) {
         if let Event::Finished { answer } = event {
             self.0.send(answer.stop).ok();
         }
     }
 }
 
-fn open_shop<L: Into<Line>>(says: impl IntoIterator<Item = L>) -> Shop {
-    shop(&["shop"], says, Arc::new(Open::default()), timing::config())
+fn open_shop<L: Into<ScriptedReply>>(says: impl IntoIterator<Item = L>) -> Shop {
+    shop(&["shop"], says, Arc::new(NoAuth::default()), timing::config())
 }
 
 const SILENT: [&str; 0] = [];
@@ -153,18 +166,18 @@ fn to(url: String, token: Option<&str>) -> StreamableHttpClientTransport<reqwest
 /// A server on a port of its own.
 struct Listening {
     address: SocketAddr,
-    stopping: Stopping,
+    stopping: Shutdown,
     task: tokio::task::JoinHandle<std::io::Result<bool>>,
 }
 
 async fn listening(shop: &Shop) -> Listening {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let stopping = Stopping::default();
-    let router = mcp::router_until(Arc::clone(&shop.service), &stopping);
+    let stopping = Shutdown::default();
+    let router = mcp::router_with_shutdown(Arc::clone(&shop.service), &stopping);
     let told = stopping.clone();
-    let bounds = Bounds::from(&shop.service.config().server.limits);
-    let task = tokio::spawn(async move { serve_within(listener, router, &told, NEVER, &bounds).await });
+    let bounds = ConnectionLimits::from(&shop.service.config().server.limits);
+    let task = tokio::spawn(async move { serve_with_limits(listener, router, &told, NEVER, &bounds).await });
     Listening { address, stopping, task }
 }
 
@@ -225,13 +238,13 @@ async fn refused(client: &Connected, tool: &'static str, arguments: Value) -> (S
 
 fn parts(result: CallToolResult) -> (String, Value) {
     let text = result.content[0].as_text().unwrap().text.clone();
-    assert!(text.len() <= mcp::MOST_TEXT);
+    assert!(text.len() <= mcp::MAX_TEXT_BYTES);
     (text, result.structured_content.unwrap())
 }
 
 /// What is answered counts as running no more.
 async fn idle(shop: &Shop) {
-    until("nothing runs", || shop.service.running() == 0).await;
+    until("nothing runs", || shop.service.running_requests() == 0).await;
 }
 
 async fn text_at(client: &Connected, address: &str) -> Result<String, ServiceError> {
@@ -258,7 +271,7 @@ async fn every_tool(client: &Connected) {
     assert_eq!((&data["clean"], &data["findings"][0]["code"]), (&json!(false), &json!("unknown-column")));
     assert_eq!(told(client, "check_sql", json!({ "sql": DEAR })).await.1["clean"], true);
 
-    let (text, data) = told(client, "repair_sql", json!({ "sql": BROKEN })).await;
+    let (text, data) = told(client, "fix_sql", json!({ "sql": BROKEN })).await;
     assert!(text.starts_with("mended: ") && text.contains("SELECT product_id, price FROM products"), "{text}");
     assert_eq!(data["corrected_sql"], "SELECT product_id, price FROM products");
     assert_eq!(data["success"], true);
@@ -270,13 +283,13 @@ async fn every_tool(client: &Connected) {
     let city = &told(client, "run_sql", json!({ "sql": "SELECT city FROM customers LIMIT 1" })).await.1;
     let city = city["rows"]["rows"][0][0].as_str().unwrap().to_owned();
     let near = json!({ "word": city.to_lowercase(), "column": "customers.city" });
-    let (text, data) = told(client, "ground_value", near).await;
-    assert!(text.contains(&format!("customers.city = '{city}' (the very word)")), "{text}");
+    let (text, data) = told(client, "find_values", near).await;
+    assert!(text.contains(&format!("customers.city = '{city}' (exact match)")), "{text}");
     assert_eq!(data["values"][0]["value"], city);
 
     let nowhere = format!("SELECT name FROM customers WHERE city = '{city}x' AND customer_id > 0");
     let (text, data) = told(client, "explain_empty", json!({ "sql": nowhere })).await;
-    assert!(text.contains(&format!("customers.city never is '{city}x'")), "{text}");
+    assert!(text.contains(&format!("customers.city has no value '{city}x'")), "{text}");
     assert_eq!(data["finds_rows"], false);
 
     let (text, data) = told(client, "ask", json!({ "question": "Which two products cost most?" })).await;

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l09_every_tool_over_http() {
+async fn every_tool_works_over_http() {
     let shop = open_shop([DEAR]);
     let server = listening(&shop).await;
     every_tool(&server.client(None).await).await;
@@ -14,7 +14,7 @@ async fn l09_every_tool_over_http() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l09_every_tool_without_a_session() {
+async fn every_tool_works_without_a_session() {
     let shop = open_shop([DEAR]);
     let server = listening(&shop).await;
     let newest = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
@@ -27,7 +27,7 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts");
 
 /// The protocol's own client for Python, as other people's programs use it.
 #[tokio::test(flavor = "multi_thread")]
-async fn l09_a_real_client_over_http() {
+async fn python_client_works_over_http() {
     if std::env::var("QUERYMEND_TEST_CLIENTS").is_ok_and(|wanted| wanted == "none") {
         return;
     }
@@ -54,8 +54,8 @@ async fn l09_a_real_client_over_http() {
 /// Lets Ann and Bob in by their names. Bob may ask only one of the databases.
 struct Two;
 
-impl Gate for Two {
-    fn user<'a>(&'a self, credentials: &'a Credentials<'a>) -> Kept<'a, User> {
+impl Authenticator for Two {
+    fn authenticate<'a>(&'a self, credentials: &'a Credentials<'a>) -> BoxFuture<'a, User> {
         Box::pin(async move {
             let name = credentials.authorization.and_then(|text| text.strip_prefix("Bearer ")).unwrap_or_default();
             let databases = match name {
@@ -63,18 +63,18 @@ impl Gate for Two {
                 "bob" => Some(vec!["shared".to_owned()]),
                 _ => return Err(Problem::new(ProblemCode::Unauthenticated, "sign in first")),
             };
-            let role = Arc::new(Role { databases, ..Role::default() });
+            let role = Arc::new(RoleSection { databases, ..RoleSection::default() });
             Ok(User { id: Some(name.to_owned()), role_name: Some(name.to_owned()), role })
         })
     }
 
-    fn asks(&self) -> bool {
+    fn requires_credentials(&self) -> bool {
         true
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l12_users_do_not_see_each_other() {
+async fn users_are_isolated() {
     let shop = shop(&["secret", "shared"], [DEAR, DEAR], Arc::new(Two), timing::config());
     let server = listening(&shop).await;
     let nobody = server.post(&initialize()).send().await.unwrap();
@@ -84,7 +84,11 @@ async fn l12_users_do_not_see_each_other() {
     let (ann, bob) = (server.client(Some("ann")).await, server.client(Some("bob")).await);
     // The database that Bob may not ask is not there for him, in no list and no message.
     let (text, data) = refused(&bob, "schema", json!({ "database": "secret" })).await;
-    assert_eq!((data["code"].as_str(), text.contains("there are: shared\n")), (Some("not_found"), true), "{text}");
+    assert_eq!(
+        (data["code"].as_str(), text.contains("available databases: shared\n")),
+        (Some("not_found"), true),
+        "{text}"
+    );
     told(&bob, "run_sql", json!({ "sql": DEAR })).await;
     assert!(text_at(&bob, "querymend://schema/secret").await.is_err());
     assert!(text_at(&ann, "querymend://schema/secret").await.is_ok());
@@ -111,7 +115,7 @@ async fn l12_users_do_not_see_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l12_sessions_are_bounded_for_each_user() {
+async fn limits_sessions_per_user() {
     let mut config = timing::config();
     config.server.limits.sessions = 3;
     let shop = shop(&["shared"], SILENT, Arc::new(Two), config);
@@ -132,7 +136,7 @@ async fn l12_sessions_are_bounded_for_each_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_from_elsewhere_are_not_heard() {
+async fn rejects_foreign_hosts_and_origins() {
     let shop = open_shop(SILENT);
     let server = listening(&shop).await;
     let status = async |header: &'static str, value: &'static str| {
@@ -151,10 +155,10 @@ async fn pages_from_elsewhere_are_not_heard() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l10_what_is_no_request_is_refused() {
+async fn rejects_malformed_requests() {
     let mut config = timing::config();
     config.server.limits.body_bytes = 10_000;
-    let shop = shop(&["shop"], SILENT, Arc::new(Open::default()), config);
+    let shop = shop(&["shop"], SILENT, Arc::new(NoAuth::default()), config);
     let server = listening(&shop).await;
     let client = web();
     let send = async |body: String| {
@@ -188,10 +192,15 @@ async fn every_tool_still_works(server: &Listening) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_much_at_once_is_refused_and_passes() {
+async fn rejects_requests_over_the_concurrency_limit() {
     let mut config = timing::config();
-    config.server.limits.concurrent = 3;
-    let shop = shop(&["shop"], [Line::Hang, Line::Hang, Line::Hang], Arc::new(Open::default()), config);
+    config.server.limits.max_concurrent_per_user = 3;
+    let shop = shop(
+        &["shop"],
+        [ScriptedReply::Hang, ScriptedReply::Hang, ScriptedReply::Hang],
+        Arc::new(NoAuth::default()),
+        config,
+    );
     let server = listening(&shop).await;
     let (tell, mut hear) = mpsc::unbounded_channel();
     let client = Client { tell: Some(tell), ..Client::default() };
@@ -206,13 +215,13 @@ async fn too_much_at_once_is_refused_and_passes() {
     }
     let fourth = server.post(&initialize()).send().await.unwrap();
     assert_eq!((fourth.status().as_u16(), fourth.headers().contains_key("retry-after")), (429, true));
-    assert_eq!(shop.service.running(), 3);
+    assert_eq!(shop.service.running_requests(), 3);
     drop(client);
     drop(handles);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stops_ends_streams_on_which_nothing_comes() {
+async fn shutdown_ends_idle_streams() {
     let shop = open_shop(SILENT);
     let server = listening(&shop).await;
     let session = server.session("anyone").await;

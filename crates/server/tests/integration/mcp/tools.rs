@@ -3,23 +3,23 @@
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l09_every_tool_over_a_pipe() {
+async fn every_tool_works_over_a_pipe() {
     let shop = open_shop([DEAR]);
     let client = over_pipe(&shop, Client::default()).await;
     let info = client.peer_info().unwrap();
-    assert!(info.instructions.as_ref().unwrap().contains("repair_sql"));
+    assert!(info.instructions.as_ref().unwrap().contains("fix_sql"));
     assert_eq!(info.server_info.as_ref().unwrap().name, "querymend");
     every_tool(&client).await;
 }
 
 /// The newest protocol has no sessions: every request stands for itself.
 #[tokio::test(flavor = "multi_thread")]
-async fn tools_are_few_small_and_only_read() {
+async fn tools_are_few_small_and_read_only() {
     let shop = open_shop(SILENT);
     let client = over_pipe(&shop, Client::default()).await;
     let tools = client.list_tools(None).await.unwrap().tools;
     let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
-    let all = ["ask", "check_sql", "repair_sql", "run_sql", "schema", "ground_value", "explain_empty"];
+    let all = ["ask", "check_sql", "fix_sql", "run_sql", "schema", "find_values", "explain_empty"];
     assert_eq!(names, all);
     for tool in &tools {
         let hints = tool.annotations.as_ref().unwrap();
@@ -41,7 +41,7 @@ async fn tools_are_few_small_and_only_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l10_a_write_is_refused_and_the_shop_is_as_it_was() {
+async fn rejects_writes_and_leaves_the_data_unchanged() {
     let shop = open_shop(["DELETE FROM products", "DROP TABLE products", "DELETE FROM orders", "DELETE FROM reviews"]);
     let client = over_pipe(&shop, Client::default()).await;
     let count = json!({ "sql": "SELECT count(*) FROM products" });
@@ -51,10 +51,10 @@ async fn l10_a_write_is_refused_and_the_shop_is_as_it_was() {
     {
         let (text, data) = refused(&client, "run_sql", json!({ "sql": write })).await;
         assert_eq!(data["code"], "preflight_validation_failed", "{text}");
-        assert!(text.starts_with("preflight_validation_failed: ") && text.contains("hint: `repair_sql`"), "{text}");
+        assert!(text.starts_with("preflight_validation_failed: ") && text.contains("hint: `fix_sql`"), "{text}");
         assert!(!data["findings"].as_array().unwrap().is_empty());
         refused(&client, "explain_empty", json!({ "sql": write })).await;
-        let (text, data) = told(&client, "repair_sql", json!({ "sql": write })).await;
+        let (text, data) = told(&client, "fix_sql", json!({ "sql": write })).await;
         assert_eq!((&data["success"], &data["corrected_sql"]), (&json!(false), &json!("")), "{text}");
         assert_eq!(told(&client, "check_sql", json!({ "sql": write })).await.1["verdict"], "refused");
     }
@@ -64,7 +64,7 @@ async fn l10_a_write_is_refused_and_the_shop_is_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn long_answers_are_cut_and_say_so() {
+async fn truncates_long_answers_and_reports_it() {
     let shop = open_shop(SILENT);
     let client = over_pipe(&shop, Client::default()).await;
     let many =
@@ -73,7 +73,7 @@ async fn long_answers_are_cut_and_say_so() {
     assert_eq!((&data["row_count"], &data["rows"]["truncated"]), (&json!(3000), &json!(true)));
     let shown = data["rows"]["rows"].as_array().unwrap().len();
     assert!(text.contains(&format!("truncated: {shown} of 3000 rows")), "{}", &text[text.len() - 200..]);
-    assert!(shown > 50 && data.to_string().len() < mcp::MOST_TEXT + 2_000);
+    assert!(shown > 50 && data.to_string().len() < mcp::MAX_TEXT_BYTES + 2_000);
     // What the limits of a query cut is told apart: nobody knows how much more there is.
     let most = json!({ "sql": many, "max_rows": 5 });
     let (text, data) = told(&client, "run_sql", most).await;
@@ -83,7 +83,7 @@ async fn long_answers_are_cut_and_say_so() {
 
 /// The contract of a correction, word for word as the other faces have it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a01_a_correction_in_one_call() {
+async fn corrects_in_one_call() {
     let shop = open_shop(SILENT);
     let client = over_pipe(&shop, Client::default()).await;
     let asked = json!({
@@ -92,29 +92,34 @@ async fn a01_a_correction_in_one_call() {
             { "name": "name", "type": "TEXT" }, { "name": "age", "type": "INTEGER" }] }] },
         "retry_count": 0, "user_id": "ann", "session_id": "s1",
     });
-    let (text, data) = told(&client, "repair_sql", asked).await;
+    let (text, data) = told(&client, "fix_sql", asked).await;
     assert_eq!((&data["corrected_sql"], &data["success"]), (&json!("SELECT name FROM people"), &json!(true)), "{text}");
     assert_eq!((&data["session_id"], &data["user_id"]), (&json!("s1"), &json!("ann")));
     assert!(data["correction_applied"].as_str().is_some_and(|why| !why.is_empty()));
     assert_eq!(data["trace_id"].as_str().map(str::len), Some(36));
     let often = json!({ "sql": BROKEN, "error_message": "no such column: id", "retry_count": 3 });
-    let (text, data) = told(&client, "repair_sql", often).await;
-    assert_eq!((&data["success"], text.contains("given up after 3 tries")), (&json!(false), true), "{text}");
+    let (text, data) = told(&client, "fix_sql", often).await;
+    assert_eq!((&data["success"], text.contains("given up after 3 retries")), (&json!(false), true), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l10_what_is_asked_wrongly_is_told_to_the_model() {
-    let shop = shop(&["a", "b"], SILENT, Arc::new(Open::default()), timing::config());
+async fn reports_invalid_calls_to_the_model() {
+    let shop = shop(&["a", "b"], SILENT, Arc::new(NoAuth::default()), timing::config());
     let client = over_pipe(&shop, Client::default()).await;
     for (tool, arguments, code, says) in [
         ("run_sql", json!({}), "bad_request", "missing field `sql`"),
         ("run_sql", json!({ "sql": 7 }), "bad_request", "expected a string"),
         ("run_sql", json!({ "sql": "SELECT 1", "databse": "a" }), "bad_request", "unknown field `databse`"),
-        ("run_sql", json!({ "sql": "SELECT 1" }), "bad_request", "`database` is one of a, b"),
-        ("run_sql", json!({ "sql": "SELECT 1", "database": "c" }), "not_found", "there are: a, b"),
+        ("run_sql", json!({ "sql": "SELECT 1" }), "bad_request", "set `database` to one of a, b"),
+        ("run_sql", json!({ "sql": "SELECT 1", "database": "c" }), "not_found", "available databases: a, b"),
         ("check_sql", json!({ "sql": "x".repeat(20_000), "database": "a" }), "too_large", "16384"),
-        ("schema", json!({ "database": "a", "tables": ["nothing"] }), "not_found", "there are: customers, products"),
-        ("ground_value", json!({ "word": "x", "column": "city", "database": "a" }), "bad_request", "table.column"),
+        (
+            "schema",
+            json!({ "database": "a", "tables": ["nothing"] }),
+            "not_found",
+            "available tables: customers, products",
+        ),
+        ("find_values", json!({ "word": "x", "column": "city", "database": "a" }), "bad_request", "table.column"),
         ("ask", json!({ "question": "q", "session_id": "other" }), "not_found", "\"new\""),
         ("ask", json!({ "question": "q".repeat(20_000), "database": "a" }), "bad_request", "16384"),
     ] {
@@ -130,7 +135,7 @@ async fn l10_what_is_asked_wrongly_is_told_to_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn resources_are_tables_and_rules() {
+async fn serves_tables_and_rules_as_resources() {
     let shop = open_shop(SILENT);
     let client = over_pipe(&shop, Client::default()).await;
     let listed = client.list_resources(None).await.unwrap().resources;
@@ -151,7 +156,7 @@ async fn resources_are_tables_and_rules() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l09_progress_is_told_stage_by_stage() {
+async fn reports_progress_stage_by_stage() {
     let shop = open_shop(["SELECT nonsense FROM nowhere", DEAR]);
     let hears = Client::default();
     let client = over_pipe(&shop, hears.clone()).await;
@@ -178,9 +183,9 @@ async fn l09_progress_is_told_stage_by_stage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l09_a_question_that_nobody_waits_for_is_stopped() {
+async fn cancelled_call_stops_its_question() {
     for over_http in [false, true] {
-        let mut shop = open_shop([Line::Hang]);
+        let mut shop = open_shop([ScriptedReply::Hang]);
         let (tell, mut hear) = mpsc::unbounded_channel();
         let hears = Client { tell: Some(tell), ..Client::default() };
         let (client, _server) = if over_http {
@@ -196,7 +201,7 @@ async fn l09_a_question_that_nobody_waits_for_is_stopped() {
         within("the model is asked", writing).await;
         handle.cancel(Some("enough".to_owned())).await.unwrap();
         let stop = within("the question ends", shop.stops.recv()).await;
-        assert_eq!(stop, Some(Stop::Cancelled), "over HTTP: {over_http}");
+        assert_eq!(stop, Some(StopReason::Cancelled), "over HTTP: {over_http}");
         // The others are not affected.
         told(&client, "run_sql", json!({ "sql": DEAR })).await;
         idle(&shop).await;
@@ -204,8 +209,8 @@ async fn l09_a_question_that_nobody_waits_for_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_stops_its_question() {
-    let mut shop = open_shop([Line::Hang]);
+async fn disconnect_stops_the_question() {
+    let mut shop = open_shop([ScriptedReply::Hang]);
     let (tell, mut hear) = mpsc::unbounded_channel();
     let client = over_pipe(&shop, Client { tell: Some(tell), ..Client::default() }).await;
     let request = ClientRequest::CallToolRequest(Request::new(asked("ask", json!({ "question": "How many orders?" }))));
@@ -217,11 +222,11 @@ async fn a_client_that_hangs_up_stops_its_question() {
     // The protocol's crate lets calls go on for so long that nobody waits for.
     expire(Duration::from_secs(5)).await;
     let stop = within("the question ends", shop.stops.recv()).await;
-    assert_eq!(stop, Some(Stop::Cancelled));
+    assert_eq!(stop, Some(StopReason::Cancelled));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_goes_on() {
+async fn continues_a_session() {
     let shop = open_shop([DEAR, "SELECT count(*) FROM products WHERE price > 100"]);
     let client = over_pipe(&shop, Client::default()).await;
     let first = json!({ "question": "Which two products cost most?", "session_id": "new" });
@@ -232,7 +237,7 @@ async fn a_conversation_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clarifying_questions_go_to_the_user_of_the_client() {
+async fn elicits_clarification_from_the_user() {
     const AMBIGUOUS: &str = "SELECT name FROM customers, products";
     let asked = json!({ "question": "List all the names" });
     let answers: [(Option<Fill>, &str, &str); 4] = [

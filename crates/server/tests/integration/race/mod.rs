@@ -10,10 +10,10 @@ mod talks;
 mod explore;
 
 // What requests share, as the product has it, with locks and counters that let a test choose which thread goes on.
-#[path = "../../../src/http/idempotency.rs"]
+#[path = "../../../src/limits/idempotency.rs"]
 mod idempotency;
-#[path = "../../../src/rates.rs"]
+#[path = "../../../src/limits/rate_limit.rs"]
 mod rates;
 #[allow(dead_code, reason = "pages are looked at, not their columns")]
-#[path = "../../../src/results.rs"]
+#[path = "../../../src/limits/result_cache.rs"]
 mod results;

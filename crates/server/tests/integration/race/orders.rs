@@ -1,10 +1,10 @@
-//! Rates, pages and seats under many orders of their threads.
+//! RateLimiter, pages and seats under many orders of their threads.
 //!
 //! That these tests see what they are for was tried by hand, with one change of the product at a time:
-//! - `Answers::seat` lets go of its lock between looking a key up and taking the seat: two run at once;
+//! - `IdempotencyStore::seat` lets go of its lock between looking a key up and taking the seat: two run at once;
 //! - `Seat::keep` does not look at the rules: an answer from before a change is given out after it;
-//! - `Rates::admit` lets go of its lock before it counts a request: three of two are let in;
-//! - `Results::first` does not look at the rules: a page from before a change is given out after it.
+//! - `RateLimiter::admit` lets go of its lock before it counts a request: three of two are let in;
+//! - `ResultCache::first` does not look at the rules: a page from before a change is given out after it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,9 +20,9 @@ use shuttle::future::block_on;
 use shuttle::thread;
 
 use super::explore::many_orders;
-use super::idempotency::{Answers, Replay};
-use super::rates::Rates;
-use super::results::Results;
+use super::idempotency::{IdempotencyLookup, IdempotencyStore};
+use super::rates::RateLimiter;
+use super::results::ResultCache;
 use crate::timing::most_admitted;
 
 /// The same in so many threads; what came of it in each.
@@ -36,40 +36,40 @@ fn threads<T: Send + 'static>(count: usize, work: impl Fn(usize) -> T + Send + S
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-fn limits(per_minute: u32, concurrent: usize, concurrent_all: usize) -> ServerLimits {
-    ServerLimits { per_minute, concurrent, concurrent_all, ..ServerLimits::default() }
+fn limits(requests_per_minute: u32, concurrent: usize, max_concurrent: usize) -> ServerLimits {
+    ServerLimits { requests_per_minute, max_concurrent_per_user: concurrent, max_concurrent, ..ServerLimits::default() }
 }
 
 #[test]
-fn l12_exactly_as_many_requests_are_let_in_as_may() {
+fn admits_exactly_the_allowed_requests() {
     // A request comes back to one who may make two in a minute after half a minute.
     for (limits, may) in [(limits(0, 2, 9), 2), (limits(0, 9, 3), 3), (limits(2, 9, 9), 2)] {
         many_orders("rates: 4 threads at once", move || {
-            let rates = Arc::new(Rates::default());
+            let rates = Arc::new(RateLimiter::default());
             let (all, limits) = (Arc::clone(&rates), limits.clone());
-            let (per_minute, begun) = (limits.per_minute, Instant::now());
-            let tickets = threads(4, move |_| all.admit("ann", &limits).ok());
+            let (requests_per_minute, begun) = (limits.requests_per_minute, Instant::now());
+            let tickets = threads(4, move |_| all.acquire("ann", &limits).ok());
             let admitted = tickets.iter().flatten().count();
-            let most = if per_minute > 0 { most_admitted(per_minute, begun) } else { may };
+            let most = if requests_per_minute > 0 { most_admitted(requests_per_minute, begun) } else { may };
             assert!((may..=most).contains(&admitted), "{admitted}");
-            assert_eq!(rates.running(), admitted);
+            assert_eq!(rates.in_flight(), admitted);
             drop(tickets);
-            assert_eq!(rates.running(), 0);
+            assert_eq!(rates.in_flight(), 0);
         });
     }
 }
 
 #[test]
-fn l12_requests_that_end_make_room_and_never_for_two() {
+fn finished_request_frees_exactly_one_slot() {
     many_orders("rates: 4 threads come and go", || {
-        let rates = Arc::new(Rates::default());
+        let rates = Arc::new(RateLimiter::default());
         let all = Arc::clone(&rates);
         let inside = [(); 3].map(|()| AtomicUsize::new(0));
         let told = threads(4, move |thread| {
             let user = thread % 2;
             let mut let_in = 0;
             for _ in 0..2 {
-                let Ok(ticket) = all.admit(["ann", "bob"][user], &limits(0, 1, 2)) else { continue };
+                let Ok(ticket) = all.acquire(["ann", "bob"][user], &limits(0, 1, 2)) else { continue };
                 let_in += 1;
                 for (who, most) in [(user, 1), (2, 2)] {
                     assert!(inside[who].fetch_add(1, Ordering::SeqCst) < most);
@@ -83,8 +83,8 @@ fn l12_requests_that_end_make_room_and_never_for_two() {
             let_in
         });
         assert!(told.iter().sum::<usize>() >= 2, "whoever comes first is let in");
-        assert_eq!(rates.running(), 0);
-        assert!(rates.admit("ann", &limits(0, 1, 2)).is_ok());
+        assert_eq!(rates.in_flight(), 0);
+        assert!(rates.acquire("ann", &limits(0, 1, 2)).is_ok());
     });
 }
 
@@ -97,41 +97,41 @@ fn rows(first: i64) -> Rows {
 }
 
 #[test]
-fn l12_results_are_kept_apart_and_only_the_newest() {
+fn result_cache_keeps_only_the_newest_results() {
     many_orders("results: 3 threads, 3 results each of one user", || {
-        let results = Arc::new(Results::default());
+        let results = Arc::new(ResultCache::default());
         let all = Arc::clone(&results);
         let cursors = threads(3, move |thread| {
             [1, 2, 3].map(|n| {
                 let number = 10 * thread as i64 + n;
-                let cursor = all.first("ann", 0, rows(number), 1).cursor.unwrap();
+                let cursor = all.first_page("ann", 0, rows(number), 1).cursor.unwrap();
                 // Nobody can have kept eight others since.
-                let page = all.next("ann", &cursor, 1);
+                let page = all.next_page("ann", &cursor, 1);
                 assert!(page.is_none_or(|page| page.rows.rows == [[Cell::Integer(-number)]]));
-                assert!(all.next("bob", &cursor, 1).is_none());
+                assert!(all.next_page("bob", &cursor, 1).is_none());
                 cursor
             })
         });
-        let kept = cursors.iter().flatten().filter(|cursor| results.next("ann", cursor, 1).is_some()).count();
+        let kept = cursors.iter().flatten().filter(|cursor| results.next_page("ann", cursor, 1).is_some()).count();
         assert_eq!(kept, 8, "of nine");
     });
 }
 
 #[test]
-fn l12_no_page_outlives_the_rules_that_it_was_asked_for_under() {
+fn no_page_outlives_a_reload() {
     many_orders("results: rules change while 3 threads ask", || {
-        let results = Arc::new(Results::default());
+        let results = Arc::new(ResultCache::default());
         let all = Arc::clone(&results);
         let cursors = threads(4, move |thread| match thread {
             0 => {
                 all.clear(1);
                 None
             }
-            _ => all.first("ann", u64::from(thread == 3), rows(1), 1).cursor,
+            _ => all.first_page("ann", u64::from(thread == 3), rows(1), 1).cursor,
         });
         for (at, cursor) in cursors.into_iter().enumerate().skip(1) {
             // One that was asked for under the new rules may have been cleared with the others; none of the others is there.
-            let there = results.next("ann", &cursor.unwrap(), 1).is_some();
+            let there = results.next_page("ann", &cursor.unwrap(), 1).is_some();
             assert!(!there || at == 3, "{at}");
         }
     });
@@ -155,11 +155,11 @@ enum Came {
 }
 
 /// Asks with the one key; `finish` says whether who has the seat answers. Nobody else may be at it meanwhile.
-fn ask(answers: &Answers, thread: usize, running: &AtomicUsize, finish: bool) -> Came {
-    match answers.seat(&key(), &User::anyone(), 0) {
+fn ask(answers: &IdempotencyStore, thread: usize, running: &AtomicUsize, finish: bool) -> Came {
+    match answers.reserve(&key(), &User::anonymous(), 0) {
         Err(_) => Came::Refused,
-        Ok(Replay::Known(response)) => Came::Again(block_on(text(response))),
-        Ok(Replay::New(seat)) => {
+        Ok(IdempotencyLookup::Replay(response)) => Came::Again(block_on(text(response))),
+        Ok(IdempotencyLookup::New(seat)) => {
             assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0, "two have the same seat");
             thread::yield_now();
             running.fetch_sub(1, Ordering::SeqCst);
@@ -168,15 +168,15 @@ fn ask(answers: &Answers, thread: usize, running: &AtomicUsize, finish: bool) ->
                 return Came::Dropped;
             }
             let response = Response::new(Body::from(format!("answer of {thread}")));
-            Came::Ran(block_on(async { text(seat.unwrap().keep(response).await).await }))
+            Came::Ran(block_on(async { text(seat.unwrap().complete(response).await).await }))
         }
     }
 }
 
 #[test]
-fn l12_a_seat_is_taken_by_one() {
+fn idempotency_key_is_reserved_by_one_request() {
     many_orders("idempotency: 4 threads, one key", || {
-        let answers = Arc::new(Answers::default());
+        let answers = Arc::new(IdempotencyStore::default());
         let (all, running) = (Arc::clone(&answers), Arc::new(AtomicUsize::new(0)));
         let at_it = Arc::clone(&running);
         // The first one goes away without an answer.
@@ -195,16 +195,16 @@ fn l12_a_seat_is_taken_by_one() {
 }
 
 #[test]
-fn l12_no_answer_outlives_the_rules_that_it_was_asked_for_under() {
+fn no_idempotent_answer_outlives_a_reload() {
     many_orders("idempotency: rules change while 2 threads ask", || {
-        let answers = Arc::new(Answers::default());
+        let answers = Arc::new(IdempotencyStore::default());
         let all = Arc::clone(&answers);
         let running = AtomicUsize::new(0);
         threads(3, move |thread| match thread {
-            0 => all.forget(1),
+            0 => all.clear(1),
             _ => drop(ask(&all, thread, &running, true)),
         });
-        let after = answers.seat(&key(), &User::anyone(), 1);
-        assert!(matches!(after, Ok(Replay::New(Some(_)))), "an answer from before is given out");
+        let after = answers.reserve(&key(), &User::anonymous(), 1);
+        assert!(matches!(after, Ok(IdempotencyLookup::New(Some(_)))), "an answer from before is given out");
     });
 }

@@ -3,11 +3,10 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use querymend::config::Role;
+use querymend::config::RoleSection;
 use querymend::{Problem, ProblemCode};
-use querymend_server::User;
-use querymend_server::shelf::Kept;
-use querymend_server::user::{Credentials, Gate};
+use querymend_server::auth::user::{Authenticator, Credentials};
+use querymend_server::{BoxFuture, User};
 use serde_json::{Value, json};
 
 use super::house::{
@@ -77,7 +76,7 @@ async fn eventful() -> House {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l11_figures_of_corrections_failures_and_breakers_are_read_by_prometheus() {
+async fn prometheus_parses_the_metrics() {
     if left_out() {
         return;
     }
@@ -144,7 +143,7 @@ async fn l11_figures_of_corrections_failures_and_breakers_are_read_by_prometheus
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l12_two_servers_in_one_process_do_not_mix_their_figures() {
+async fn two_servers_in_one_process_have_separate_metrics() {
     let (one, other) = (house(Plan::new(Parrot(FINE)), |s| s).await, house(Plan::new(Parrot(FINE)), |s| s).await);
     one.ask("Which electronics are there?").await;
     let total = |text: &str| text.lines().any(|line| line.starts_with("querymend_questions_total{"));
@@ -153,7 +152,7 @@ async fn l12_two_servers_in_one_process_do_not_mix_their_figures() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l12_nothing_is_lost_and_nothing_breaks_when_many_ask_and_look_at_once() {
+async fn metrics_are_exact_under_concurrent_requests() {
     let house = Arc::new(house(Plan::new(Parrot(FINE)), |service| service).await);
     let asked: Vec<_> = (0..64)
         .map(|n| {
@@ -189,26 +188,26 @@ async fn l12_nothing_is_lost_and_nothing_breaks_when_many_ask_and_look_at_once()
 /// Knows two users by what stands in `Authorization`.
 struct Two;
 
-impl Gate for Two {
-    fn user<'a>(&'a self, credentials: &'a Credentials<'a>) -> Kept<'a, User> {
+impl Authenticator for Two {
+    fn authenticate<'a>(&'a self, credentials: &'a Credentials<'a>) -> BoxFuture<'a, User> {
         Box::pin(async move {
             let administer = match credentials.authorization {
                 Some("Bearer operator") => true,
                 Some("Bearer analyst") => false,
                 _ => return Err(Problem::new(ProblemCode::Unauthenticated, "who are you?")),
             };
-            let role = Arc::new(Role { administer, ..Role::default() });
+            let role = Arc::new(RoleSection { admin: administer, ..RoleSection::default() });
             Ok(User { id: Some("someone".into()), role_name: Some(format!("{administer}")), role })
         })
     }
 
-    fn asks(&self) -> bool {
+    fn requires_credentials(&self) -> bool {
         true
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l11_figures_are_for_those_who_administer() {
+async fn only_administrators_read_metrics() {
     let plan = Plan { gate: Arc::new(Two), ..Plan::new(Parrot(FINE)) };
     let house = house(plan, |service| service).await;
     let mut told = BTreeMap::new();

@@ -3,14 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use querymend::guard::{BreakerSettings, Breakers};
-use querymend_model::{Answer, Cancel, Error, Line, Model, Reply, Request, Script, Usage};
-use querymend_server::audit::Audit;
+use querymend::resilience::{BreakerSettings, Breakers};
+use querymend_model::{
+    BoxFuture, CancelSignal, Completion, CompletionRequest, Error, Model, ScriptedModel, ScriptedReply, Usage,
+};
+use querymend_server::audit::log::AuditLog;
+use querymend_server::auth::user::{Authenticator, NoAuth};
 use querymend_server::http::router;
 use querymend_server::service::Database;
-use querymend_server::shelf::Here;
-use querymend_server::user::{Gate, Open};
-use querymend_server::{Bounds, Service, Setup, Stopping, serve_within};
+use querymend_server::store::InMemoryStore;
+use querymend_server::{ConnectionLimits, Service, Setup, Shutdown, serve_with_limits};
 use querymend_testing::hang_timeout;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -28,7 +30,7 @@ pub struct House {
     pub address: String,
     pub service: Arc<Service>,
     pub client: reqwest::Client,
-    stopping: Stopping,
+    stopping: Shutdown,
     _folder: tempfile::TempDir,
 }
 
@@ -41,13 +43,13 @@ impl Drop for House {
 /// What a server is made of, before it runs.
 pub struct Plan {
     pub model: Arc<dyn Model>,
-    pub gate: Arc<dyn Gate>,
+    pub gate: Arc<dyn Authenticator>,
     pub threshold: u32,
 }
 
 impl Plan {
     pub fn new(model: impl Model + 'static) -> Self {
-        Self { model: Arc::new(model), gate: Arc::new(Open::default()), threshold: 5 }
+        Self { model: Arc::new(model), gate: Arc::new(NoAuth::default()), threshold: 5 }
     }
 }
 
@@ -57,11 +59,11 @@ pub async fn house(plan: Plan, with: impl FnOnce(Service) -> Service) -> House {
     let service = Arc::new(with(service(folder.path(), plan)));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let stopping = Stopping::default();
+    let stopping = Shutdown::default();
     let (router, stop) = (router(Arc::clone(&service)), stopping.clone());
-    let bounds = Bounds::from(&service.config().server.limits);
-    tokio::spawn(async move { serve_within(listener, router, &stop, NEVER, &bounds).await });
-    let client = querymend_net::http::client("127.0.0.1", None, hang_timeout()).unwrap();
+    let bounds = ConnectionLimits::from(&service.config().server.limits);
+    tokio::spawn(async move { serve_with_limits(listener, router, &stop, NEVER, &bounds).await });
+    let client = querymend_net::http::client_builder("127.0.0.1", None, hang_timeout()).unwrap();
     let client = client.pool_max_idle_per_host(0).build().unwrap();
     House { address, service, client, stopping, _folder: folder }
 }
@@ -73,18 +75,18 @@ fn service(folder: &Path, plan: Plan) -> Service {
     let engine = Arc::new(LongDeadline(Arc::from(engine)));
     let mut config = timing::config();
     config.self_correction.fallback = false;
-    config.server.limits.per_minute = 0;
-    config.server.limits.concurrent = 1_000;
+    config.server.limits.requests_per_minute = 0;
+    config.server.limits.max_concurrent_per_user = 1_000;
     let settings = BreakerSettings { failure_threshold: plan.threshold, ..config.circuit_breaker };
     let setup = Setup {
         config,
         model: plan.model,
         databases: vec![Database { name: "shop".into(), engine, identity: "shop".into() }],
         store: None,
-        gate: plan.gate,
+        authenticator: plan.gate,
     };
-    let shelf = Arc::new(Here::new(100, NEVER, None));
-    let audit = Audit::open(&folder.join("audit.jsonl")).unwrap();
+    let shelf = Arc::new(InMemoryStore::new(100, NEVER, None));
+    let audit = AuditLog::open(&folder.join("audit.jsonl")).unwrap();
     Service::new(setup, Arc::new(Breakers::new(settings)), shelf, audit)
 }
 
@@ -105,7 +107,7 @@ impl House {
 
     /// What stands under `/metrics` once nothing runs any more: a request does until all of its answer is sent.
     pub async fn metrics_at_rest(&self) -> String {
-        until("nothing runs", || self.service.running() == 0).await;
+        until("nothing runs", || self.service.running_requests() == 0).await;
         self.metrics().await
     }
 
@@ -119,16 +121,19 @@ impl House {
 }
 
 /// A reply that took some tokens and cost something.
-pub fn paid(text: &str) -> Line {
-    Line::Say(Reply { usage: Usage { input: 100, output: 20, cost_usd: Some(0.25) }, ..Reply::text(text) })
+pub fn paid(text: &str) -> ScriptedReply {
+    ScriptedReply::Reply(Completion {
+        usage: Usage { input: 100, output: 20, cost_usd: Some(0.25) },
+        ..Completion::text(text)
+    })
 }
 
-pub fn down() -> Line {
-    Line::Fail(Error::Unreachable { model: "script".into(), message: "refused".into(), transient: true })
+pub fn down() -> ScriptedReply {
+    ScriptedReply::Fail(Error::Unreachable { model: "script".into(), message: "refused".into(), transient: true })
 }
 
-pub fn script(lines: impl IntoIterator<Item = Line>) -> Script {
-    Script::new(lines)
+pub fn script(lines: impl IntoIterator<Item = ScriptedReply>) -> ScriptedModel {
+    ScriptedModel::new(lines)
 }
 
 /// Says the same to everyone, as often as they like.
@@ -141,14 +146,14 @@ impl Model for Parrot {
 
     fn complete<'a>(
         &'a self,
-        _: &'a Request,
+        _: &'a CompletionRequest,
         watch: &'a mut (dyn FnMut(&str) + Send),
-        _: &'a Cancel,
-    ) -> Answer<'a, Reply> {
+        _: &'a CancelSignal,
+    ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             watch(self.0);
-            Ok(Reply { usage: Usage { input: 7, output: 3, cost_usd: None }, ..Reply::text(self.0) })
+            Ok(Completion { usage: Usage { input: 7, output: 3, cost_usd: None }, ..Completion::text(self.0) })
         })
     }
 }

@@ -1,11 +1,10 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use querymend::config::Role;
-use querymend_server::User;
-use querymend_server::logs::{Logging, json_logs};
-use querymend_server::shelf::Kept;
-use querymend_server::user::{Credentials, Gate};
+use querymend::config::RoleSection;
+use querymend_server::auth::user::{Authenticator, Credentials};
+use querymend_server::observe::logging::{LogObserver, json_logs};
+use querymend_server::{BoxFuture, User};
 use serde_json::{Value, json};
 use tracing::subscriber::NoSubscriber;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -29,19 +28,21 @@ impl Write for Lines {
 /// Takes everyone for Ann.
 struct Ann;
 
-impl Gate for Ann {
-    fn user<'a>(&'a self, _: &'a Credentials<'a>) -> Kept<'a, User> {
-        Box::pin(async move { Ok(User { id: Some("ann".into()), role_name: None, role: Arc::new(Role::default()) }) })
+impl Authenticator for Ann {
+    fn authenticate<'a>(&'a self, _: &'a Credentials<'a>) -> BoxFuture<'a, User> {
+        Box::pin(
+            async move { Ok(User { id: Some("ann".into()), role_name: None, role: Arc::new(RoleSection::default()) }) },
+        )
     }
 
-    fn asks(&self) -> bool {
+    fn requires_credentials(&self) -> bool {
         true
     }
 }
 
 /// On one thread, so that all of the server writes to this log.
 #[tokio::test]
-async fn l11_every_line_of_a_request_says_which_request_it_is() {
+async fn every_log_line_has_its_request_id() {
     let lines = Lines::default();
     let writer = lines.clone();
     let ours = Targets::new().with_target("querymend", LevelFilter::INFO);
@@ -51,7 +52,7 @@ async fn l11_every_line_of_a_request_says_which_request_it_is() {
     let _other = tracing::Dispatch::new(NoSubscriber::default());
     let _log = tracing::subscriber::set_default(log);
     let plan = Plan { gate: Arc::new(Ann), ..Plan::new(Parrot(FINE)) };
-    let house = house(plan, |service| service.heard_by(Arc::new(Logging))).await;
+    let house = house(plan, |service| service.with_observer(Arc::new(LogObserver))).await;
     let mut trace_ids = Vec::new();
     for id in ["first-1", "second-2"] {
         let request = house.client.post(format!("{}/v1/ask", house.address)).header("x-request-id", id);
@@ -70,7 +71,7 @@ async fn l11_every_line_of_a_request_says_which_request_it_is() {
     for (id, trace_id) in ["first-1", "second-2"].iter().zip(&trace_ids) {
         let own: Vec<&Value> = all.iter().filter(|line| line["span"]["request_id"] == *id).collect();
         let messages: Vec<&str> = own.iter().filter_map(|line| line["message"].as_str()).collect();
-        assert_eq!(messages, ["question taken on", "ran", "done", "request"], "{text}");
+        assert_eq!(messages, ["question accepted", "ran", "done", "request"], "{text}");
         for line in &own {
             assert_eq!(line["span"]["user"], "ann", "{line}");
             assert_eq!(line["span"]["trace_id"], *trace_id, "{line}");

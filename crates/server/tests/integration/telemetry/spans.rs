@@ -5,10 +5,9 @@ use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::post;
 use querymend_model::Providers;
-use querymend_server::User;
-use querymend_server::heard::{Listener, Place};
-use querymend_server::otlp::{Otlp, Settings};
-use querymend_server::service::Asking;
+use querymend_server::observe::observer::{EventOrigin, Observer};
+use querymend_server::observe::otlp::{OtlpExporter, OtlpSettings};
+use querymend_server::{RequestContext, User};
 use querymend_testing::hang_timeout;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -21,18 +20,18 @@ use crate::timing::{NEVER, within};
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// Settings for a collector that may take as long as it likes.
-fn settings(address: &str) -> Settings {
-    let mut settings = Settings::new(address).unwrap();
+fn settings(address: &str) -> OtlpSettings {
+    let mut settings = OtlpSettings::new(address).unwrap();
     settings.timeout = NEVER;
     settings
 }
 
 /// A server that sends to a collector.
-async fn traced(plan: Plan, settings: &Settings) -> (House, Otlp) {
-    let otlp = Otlp::start(settings).unwrap();
+async fn traced(plan: Plan, settings: &OtlpSettings) -> (House, OtlpExporter) {
+    let otlp = OtlpExporter::start(settings).unwrap();
     let listener = Arc::new(otlp.clone());
-    let house = house(plan, |service| service.heard_by(listener)).await;
-    otlp.measure(&house.service);
+    let house = house(plan, |service| service.with_observer(listener)).await;
+    otlp.export_metrics_of(&house.service);
     (house, otlp)
 }
 
@@ -45,7 +44,7 @@ fn of_trace<'s>(all: &'s [Printed], id: &str) -> (&'s Printed, Vec<&'s Printed>)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l11_a_collector_gets_the_spans_of_questions_and_the_figures() {
+async fn exports_spans_and_metrics_to_a_collector() {
     if left_out() {
         return;
     }
@@ -64,7 +63,7 @@ async fn l11_a_collector_gets_the_spans_of_questions_and_the_figures() {
     assert_eq!(status, 200);
     let (status, fixed) = house.post("/v1/fix", &json!({"sql": MISNAMED}), None).await;
     assert_eq!(status, 200, "{fixed}");
-    assert!(otlp.close(hang_timeout()).await, "{}", collector.printed());
+    assert!(otlp.shut_down(hang_timeout()).await, "{}", collector.printed());
     let check = |printed: &str| {
         let all = spans(printed);
 
@@ -80,7 +79,7 @@ async fn l11_a_collector_gets_the_spans_of_questions_and_the_figures() {
         assert_eq!(says("querymend.trace_id"), format!("Str({})", mended["trace_id"].as_str().unwrap()));
         assert_eq!(says("confidence"), format!("Str({})", mended["confidence"].as_str().unwrap()));
         let names: Vec<&str> = children.iter().map(|span| span.name.as_str()).collect();
-        let expected = ["schema_discovery", "pattern_selection", "chat script", "review", "mend", "SELECT shop"];
+        let expected = ["schema_discovery", "pattern_selection", "chat script", "review", "repair", "SELECT shop"];
         assert_eq!(names, expected);
         let chat = children[2];
         assert_eq!(chat.kind, "SPAN_KIND_CLIENT");
@@ -124,19 +123,19 @@ async fn l11_a_collector_gets_the_spans_of_questions_and_the_figures() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l11_texts_are_part_of_spans_only_where_that_is_wanted() {
+async fn spans_contain_text_only_if_enabled() {
     if left_out() {
         return;
     }
     let collector = Collector::start();
     let mut settings = settings(&collector.address);
-    settings.texts = true;
+    settings.capture_content = true;
     let (house, otlp) = traced(Plan::new(Parrot(FINE)), &settings).await;
     house.ask("Which electronics are there?").await;
     // A trace that nobody wants to be written down is not.
     let unsampled = PARENT.replace("-01", "-00");
     house.post("/v1/ask", &json!({"question": "Which products?"}), Some(&unsampled)).await;
-    assert!(otlp.close(hang_timeout()).await);
+    assert!(otlp.shut_down(hang_timeout()).await);
     let check = |printed: &str| {
         assert!(printed.contains(&format!("db.query.text: Str({FINE}")), "{printed}");
         assert!(printed.contains("querymend.question: Str(Which electronics are there?)"), "{printed}");
@@ -146,7 +145,7 @@ async fn l11_texts_are_part_of_spans_only_where_that_is_wanted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l11_a_model_server_is_told_the_trace() {
+async fn model_server_receives_the_trace_context() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&seen);
     let answer = move |headers: HeaderMap| {
@@ -168,7 +167,7 @@ async fn l11_a_model_server_is_told_the_trace() {
     let question = json!({"question": "Which electronics are there?"});
     let (status, answer) = plain.post("/v1/ask", &question, Some(PARENT)).await;
     assert_eq!(status, 200, "{answer}");
-    let (house, _otlp) = traced(plan(), &Settings::new("http://127.0.0.1:1").unwrap()).await;
+    let (house, _otlp) = traced(plan(), &OtlpSettings::new("http://127.0.0.1:1").unwrap()).await;
     house.post("/v1/ask", &question, Some(PARENT)).await;
     let seen = seen.lock().unwrap().clone();
     assert_eq!((seen.len(), seen[0].as_str()), (2, PARENT));
@@ -192,16 +191,16 @@ async fn mute() -> (String, Arc<Notify>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l11_a_collector_that_is_mute_or_away_costs_a_question_nothing() {
+async fn unresponsive_collector_does_not_delay_questions() {
     let (mute, connected) = mute().await;
     for (address, connected) in [(mute.as_str(), Some(connected)), ("http://127.0.0.1:1", None)] {
         let (house, otlp) = traced(Plan::new(Parrot(FINE)), &settings(address)).await;
-        let user = User::anyone();
-        let request = Asking { user: &user, request_id: "r", traceparent: None };
-        let place = Place { request: &request, database: "shop", model: "script", dialect: "sqlite" };
+        let user = User::anonymous();
+        let request = RequestContext { user: &user, request_id: "r", traceparent: None };
+        let place = EventOrigin { request: &request, database: "shop", model: "script", dialect: "sqlite" };
         let send = |spans: usize| {
             for _ in 0..spans {
-                drop(otlp.question(&place, "0192f0c1-2345-7678-89ab-cdef01234567"));
+                drop(otlp.on_question(&place, "0192f0c1-2345-7678-89ab-cdef01234567"));
             }
         };
         // More than one request to the collector takes, so that one is under way. The mute one never answers it.
@@ -216,7 +215,7 @@ async fn l11_a_collector_that_is_mute_or_away_costs_a_question_nothing() {
         // Much more than can wait in line is dropped, at once, and counted.
         send(20_000);
         // Closing waits no longer than it is told to.
-        within("closing", otlp.close(Duration::from_millis(200))).await;
+        within("closing", otlp.shut_down(Duration::from_millis(200))).await;
         let text = house.metrics().await;
         let dropped =
             text.lines().find_map(|line| line.strip_prefix("querymend_telemetry_dropped_total{signal=\"spans\"} "));
@@ -225,7 +224,7 @@ async fn l11_a_collector_that_is_mute_or_away_costs_a_question_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l12_spans_of_questions_that_are_asked_at_once_do_not_mix() {
+async fn spans_of_concurrent_questions_do_not_mix() {
     if left_out() {
         return;
     }
@@ -242,7 +241,7 @@ async fn l12_spans_of_questions_that_are_asked_at_once_do_not_mix() {
     for one in asked {
         ids.push(one.await.unwrap()["trace_id"].as_str().unwrap().replace('-', ""));
     }
-    assert!(otlp.close(hang_timeout()).await);
+    assert!(otlp.shut_down(hang_timeout()).await);
     let check = |printed: &str| {
         let all = spans(printed);
         assert_eq!(all.len(), 32 * 6);

@@ -1,22 +1,24 @@
-//! What DataFusion says when it refuses a query, and which finding that is.
+//! Classification of DataFusion errors into findings.
 //!
-//! It gives no codes: the words decide.
+//! DataFusion has no error codes: only the message is matched.
 
 use super::ErrorRow;
 
-/// Tried from the top; the first row that fits decides. Narrow wordings stand before the wide ones that would swallow them.
-// One row a line: the table is read down its columns.
+/// Error table, matched from top to bottom; the first matching row wins.
+///
+/// Specific patterns precede the general ones that would also match.
+// Keep one row per line so that the table can be read by column.
 #[rustfmt::skip]
 pub static ERRORS: &[ErrorRow] = &[
-    // Syntax, and more than one statement.
+    // Syntax errors and multiple statements.
     ErrorRow { code: "", message: "only supports a single SQL statement", finding: "many-statements" },
     ErrorRow { code: "", message: "ParserError(\"Expected: {suggestion}, found: {token} at Line:", finding: "syntax-error" },
     ErrorRow { code: "", message: "ParserError(\"Expected: {suggestion}, found: {token}\"", finding: "syntax-error" },
     ErrorRow { code: "", message: "ParserError({token}", finding: "syntax-error" },
     ErrorRow { code: "", message: "TokenizerError({token}", finding: "syntax-error" },
-    ErrorRow { code: "", message: "RecursionLimitExceeded", finding: "too-large" },
+    ErrorRow { code: "", message: "RecursionLimitExceeded", finding: "result-too-large" },
     ErrorRow { code: "", message: "SELECT * with no tables specified is not valid", finding: "syntax-error" },
-    // Names. A qualified name is told from a plain one by the words after it.
+    // Names. The text after the name distinguishes a qualified name from an unqualified one.
     ErrorRow { code: "", message: "No field named {qualifier}.{column}. Did you mean '{suggestion}'", finding: "unknown-column" },
     ErrorRow { code: "", message: "No field named {qualifier}.{column}.\nValid fields are {suggestion}", finding: "unknown-column" },
     ErrorRow { code: "", message: "No field named {qualifier}.{column}. Valid fields are {suggestion}", finding: "unknown-column" },
@@ -37,7 +39,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "Table '{table}' doesn't exist", finding: "unknown-table" },
     ErrorRow { code: "", message: "failed to resolve schema: {table}", finding: "unknown-schema" },
     ErrorRow { code: "", message: "failed to resolve catalog: {table}", finding: "unknown-schema" },
-    // Functions. A window function without OVER is looked for among the others, and not found.
+    // Functions. DataFusion reports a window function without OVER as an unknown function.
     ErrorRow { code: "", message: "Invalid function 'row_number'", finding: "aggregate-in-where" },
     ErrorRow { code: "", message: "Invalid function 'rank'", finding: "aggregate-in-where" },
     ErrorRow { code: "", message: "Invalid function 'dense_rank'", finding: "aggregate-in-where" },
@@ -48,19 +50,19 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "Invalid function 'lead'", finding: "aggregate-in-where" },
     ErrorRow { code: "", message: "Invalid function '{function}'.\nDid you mean '{suggestion}'", finding: "unknown-function" },
     ErrorRow { code: "", message: "Invalid function '{function}'", finding: "unknown-function" },
-    ErrorRow { code: "", message: "Function '{function}' failed to match any signature", finding: "compared-types" },
+    ErrorRow { code: "", message: "Function '{function}' failed to match any signature", finding: "type-mismatch" },
     ErrorRow { code: "", message: "Function '{function}' expects {left} arguments but received {right}.", finding: "wrong-argument-count" },
     ErrorRow { code: "", message: "Function '{function}' expects at least {left} arguments", finding: "wrong-argument-count" },
     ErrorRow { code: "", message: "'{function}' does not support zero arguments", finding: "wrong-argument-count" },
     ErrorRow { code: "", message: "function requires {left} to {right} arguments", finding: "wrong-argument-count" },
     ErrorRow { code: "", message: "requires an even number of arguments", finding: "wrong-argument-count" },
     ErrorRow { code: "", message: "Substring without for/from is not valid", finding: "wrong-argument-count" },
-    ErrorRow { code: "", message: "Function '{function}' requires {left}, but received {right} (DataType", finding: "compared-types" },
-    ErrorRow { code: "", message: "Failed to coerce arguments to satisfy a call to '{function}' function", finding: "compared-types" },
-    ErrorRow { code: "", message: "Function '{function}' user-defined coercion failed", finding: "compared-types" },
-    ErrorRow { code: "", message: "No function matches the given name and argument types '{function}({type})'", finding: "compared-types" },
-    ErrorRow { code: "", message: "{function} does not support type {type}.", finding: "compared-types" },
-    // Grouping, aggregates and windows.
+    ErrorRow { code: "", message: "Function '{function}' requires {left}, but received {right} (DataType", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Failed to coerce arguments to satisfy a call to '{function}' function", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Function '{function}' user-defined coercion failed", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "No function matches the given name and argument types '{function}({type})'", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "{function} does not support type {type}.", finding: "type-mismatch" },
+    // Grouping, aggregates and window functions.
     ErrorRow { code: "", message: "column \"{column}\" must appear in the GROUP BY clause or must be part of an aggregate function", finding: "missing-group-by" },
     ErrorRow { code: "", message: "must appear in the GROUP BY clause or be used in an aggregate function", finding: "missing-group-by" },
     ErrorRow { code: "", message: "must be in GROUP BY or an aggregate function", finding: "missing-group-by" },
@@ -71,7 +73,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "Window function calls cannot be nested", finding: "aggregate-in-where" },
     ErrorRow { code: "", message: "Physical plan does not support logical expression AggregateFunction(", finding: "aggregate-in-where" },
     ErrorRow { code: "", message: "Physical plan does not support logical expression WindowFunction(", finding: "aggregate-in-where" },
-    // Subqueries and sets of rows.
+    // Subqueries and set operations.
     ErrorRow { code: "", message: "Scalar subquery returned more than one row", finding: "subquery-many-rows" },
     ErrorRow { code: "", message: "Correlated scalar subquery must be aggregated to return at most one row", finding: "subquery-many-rows" },
     ErrorRow { code: "", message: "Too many columns! The subquery should only return one column: {column}", finding: "subquery-many-columns" },
@@ -109,25 +111,25 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "Unsupported type '{type}'", finding: "invalid-cast" },
     ErrorRow { code: "", message: "Overflow happened on", finding: "invalid-cast" },
     ErrorRow { code: "", message: "ArithmeticOverflow", finding: "invalid-cast" },
-    ErrorRow { code: "", message: "Cannot coerce arithmetic expression {left} {token} {right} to valid types", finding: "compared-types" },
-    ErrorRow { code: "", message: "Cannot infer common argument type for {token} operation {type}", finding: "compared-types" },
-    ErrorRow { code: "", message: "There isn't a common type to coerce {left} and {right} in {token} expression", finding: "compared-types" },
-    ErrorRow { code: "", message: "Cannot create filter with non-boolean predicate '{column}' returning {type}", finding: "compared-types" },
-    ErrorRow { code: "", message: "Unary operator '{token}' {suggestion}", finding: "compared-types" },
-    ErrorRow { code: "", message: "Join condition must be boolean type, but got {type}", finding: "compared-types" },
-    ErrorRow { code: "", message: "expr type {left} can't cast to {right} in", finding: "compared-types" },
-    ErrorRow { code: "", message: "unnest() can only be applied to", finding: "compared-types" },
-    ErrorRow { code: "", message: "Cannot access field at argument {value}: type {type}", finding: "compared-types" },
-    ErrorRow { code: "", message: "must be an INTEGER, TIMESTAMP, DATE or NULL, got {type}", finding: "compared-types" },
-    ErrorRow { code: "", message: "[return_type] {function} not supported for {type}", finding: "compared-types" },
-    // What is written rather than read; time, size and files.
+    ErrorRow { code: "", message: "Cannot coerce arithmetic expression {left} {token} {right} to valid types", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Cannot infer common argument type for {token} operation {type}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "There isn't a common type to coerce {left} and {right} in {token} expression", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Cannot create filter with non-boolean predicate '{column}' returning {type}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Unary operator '{token}' {suggestion}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Join condition must be boolean type, but got {type}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "expr type {left} can't cast to {right} in", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "unnest() can only be applied to", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Cannot access field at argument {value}: type {type}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "must be an INTEGER, TIMESTAMP, DATE or NULL, got {type}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[return_type] {function} not supported for {type}", finding: "type-mismatch" },
+    // Writes, timeouts, resource limits and files.
     ErrorRow { code: "", message: "DDL not supported: {token}", finding: "writes-data" },
     ErrorRow { code: "", message: "DML not supported: {token}", finding: "writes-data" },
     ErrorRow { code: "", message: "Statement not supported: {token}", finding: "writes-data" },
     ErrorRow { code: "", message: "Table '{table}' already exists", finding: "writes-data" },
     ErrorRow { code: "", message: "Unsupported SQL statement: {token}", finding: "writes-data" },
-    ErrorRow { code: "", message: "Resources exhausted", finding: "too-large" },
-    ErrorRow { code: "", message: "size overflow on", finding: "too-large" },
+    ErrorRow { code: "", message: "Resources exhausted", finding: "result-too-large" },
+    ErrorRow { code: "", message: "size overflow on", finding: "result-too-large" },
     ErrorRow { code: "", message: "Permission denied", finding: "permission-denied" },
     ErrorRow { code: "", message: "deadline has elapsed", finding: "timed-out" },
     ErrorRow { code: "", message: "Object Store error", finding: "connection-failed" },

@@ -1,12 +1,14 @@
-//! What Hive says when it refuses a query, and which finding that is.
+//! Classification of Hive errors into findings.
 //!
-//! The code is the number that its messages show as `[Error 10004]`.
+//! The code is the number that messages show as `[Error 10004]`.
 
 use super::ErrorRow;
 
-/// Tried from the top; the first row that fits decides. Rows with words stand before the row that
-/// takes the bare code, and rows without a code come last, for drivers that pass only the words on.
-// One row a line: the table is read down its columns.
+/// Error table, matched from top to bottom; the first matching row wins.
+///
+/// Rows with a message pattern precede the row that matches the bare code. Rows without a code come
+/// last, for drivers that pass on only the message.
+// Keep one row per line so that the table can be read by column.
 #[rustfmt::skip]
 pub static ERRORS: &[ErrorRow] = &[
     // Names.
@@ -46,31 +48,31 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "10011", message: "Invalid function '{function}'", finding: "unknown-function" },
     ErrorRow { code: "10011", message: "Invalid function {function}", finding: "unknown-function" },
     ErrorRow { code: "10011", message: "", finding: "unknown-function" },
-    ErrorRow { code: "10014", message: "No matching method for class {function} with ({type})", finding: "compared-types" },
-    ErrorRow { code: "10014", message: "Type mismatch in {token}({left},{right})", finding: "compared-types" },
-    ErrorRow { code: "10014", message: "", finding: "compared-types" },
+    ErrorRow { code: "10014", message: "No matching method for class {function} with ({type})", finding: "type-mismatch" },
+    ErrorRow { code: "10014", message: "Type mismatch in {token}({left},{right})", finding: "type-mismatch" },
+    ErrorRow { code: "10014", message: "", finding: "type-mismatch" },
     ErrorRow { code: "10015", message: "", finding: "wrong-argument-count" },
     ErrorRow { code: "10083", message: "", finding: "wrong-argument-count" },
     ErrorRow { code: "10088", message: "", finding: "wrong-argument-count" },
     ErrorRow { code: "10422", message: "", finding: "wrong-argument-count" },
     // Types.
-    ErrorRow { code: "10012", message: "", finding: "compared-types" },
-    ErrorRow { code: "10013", message: "", finding: "compared-types" },
-    ErrorRow { code: "10016", message: "", finding: "compared-types" },
-    ErrorRow { code: "10030", message: "", finding: "compared-types" },
-    ErrorRow { code: "10031", message: "", finding: "compared-types" },
-    ErrorRow { code: "10032", message: "", finding: "compared-types" },
-    ErrorRow { code: "10033", message: "", finding: "compared-types" },
-    ErrorRow { code: "10042", message: "", finding: "compared-types" },
-    ErrorRow { code: "10026", message: "", finding: "compared-types" },
-    ErrorRow { code: "10419", message: "", finding: "compared-types" },
-    ErrorRow { code: "10017", message: "", finding: "compared-types" },
-    ErrorRow { code: "10018", message: "", finding: "compared-types" },
-    ErrorRow { code: "10407", message: "", finding: "compared-types" },
+    ErrorRow { code: "10012", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10013", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10016", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10030", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10031", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10032", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10033", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10042", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10026", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10419", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10017", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10018", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "10407", message: "", finding: "type-mismatch" },
     ErrorRow { code: "10029", message: "Invalid numerical constant '{value}'", finding: "invalid-cast" },
     ErrorRow { code: "10029", message: "", finding: "invalid-cast" },
     ErrorRow { code: "10099", message: "", finding: "invalid-cast" },
-    // Grouping, aggregates and windows.
+    // Grouping, aggregates and window functions.
     ErrorRow { code: "10025", message: "Expression not in GROUP BY key '{column}'", finding: "missing-group-by" },
     ErrorRow { code: "10025", message: "", finding: "missing-group-by" },
     ErrorRow { code: "10213", message: "", finding: "missing-group-by" },
@@ -87,13 +89,13 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "10084", message: "", finding: "aggregate-in-where" },
     ErrorRow { code: "10285", message: "", finding: "aggregate-in-where" },
     ErrorRow { code: "10421", message: "", finding: "aggregate-in-where" },
-    // Subqueries and sets of rows.
+    // Subqueries and set operations.
     ErrorRow { code: "10249", message: "SubQuery can contain only 1 item in Select List", finding: "subquery-many-columns" },
     ErrorRow { code: "10249", message: "", finding: "engine-error" },
     ErrorRow { code: "10250", message: "SubQuery can contain only 1 item in Select List", finding: "subquery-many-columns" },
     ErrorRow { code: "10250", message: "", finding: "engine-error" },
     ErrorRow { code: "10329", message: "", finding: "engine-error" },
-    // What is written rather than read, and what may not be.
+    // Writes and permissions.
     ErrorRow { code: "10024", message: "", finding: "writes-data" },
     ErrorRow { code: "10044", message: "", finding: "writes-data" },
     ErrorRow { code: "10071", message: "", finding: "writes-data" },
@@ -122,7 +124,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "40014", message: "", finding: "permission-denied" },
     ErrorRow { code: "40016", message: "", finding: "permission-denied" },
     ErrorRow { code: "40017", message: "", finding: "permission-denied" },
-    // Locks, time, size and the server itself.
+    // Locks, timeouts, resource limits and server errors.
     ErrorRow { code: "10104", message: "", finding: "locked" },
     ErrorRow { code: "10262", message: "", finding: "locked" },
     ErrorRow { code: "10263", message: "", finding: "locked" },
@@ -136,15 +138,16 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "10280", message: "", finding: "connection-failed" },
     ErrorRow { code: "10281", message: "", finding: "connection-failed" },
     ErrorRow { code: "10316", message: "", finding: "connection-failed" },
-    ErrorRow { code: "20010", message: "", finding: "too-large" },
-    ErrorRow { code: "10411", message: "", finding: "too-large" },
-    ErrorRow { code: "10051", message: "", finding: "too-large" },
-    ErrorRow { code: "10056", message: "", finding: "too-large" },
-    ErrorRow { code: "10041", message: "", finding: "too-large" },
+    ErrorRow { code: "20010", message: "", finding: "result-too-large" },
+    ErrorRow { code: "10411", message: "", finding: "result-too-large" },
+    ErrorRow { code: "10051", message: "", finding: "result-too-large" },
+    ErrorRow { code: "10056", message: "", finding: "result-too-large" },
+    ErrorRow { code: "10041", message: "", finding: "result-too-large" },
     ErrorRow { code: "20012", message: "", finding: "unknown-table" },
     ErrorRow { code: "20011", message: "", finding: "unknown-table" },
     ErrorRow { code: "20018", message: "", finding: "timed-out" },
-    // 40000 takes whatever has no number of its own, the parser first; the words decide.
+    // 40000 is the code of every error without a number of its own, parser errors above all: match
+    // the message.
     ErrorRow { code: "", message: "ParseException line {value} cannot recognize input near {left} ';' {right}", finding: "many-statements" },
     ErrorRow { code: "", message: "ParseException line {value} missing EOF at ';'", finding: "many-statements" },
     ErrorRow { code: "", message: "ParseException line {value} cannot recognize input near {token}", finding: "syntax-error" },
@@ -189,14 +192,14 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "sq_count_check", finding: "subquery-many-rows" },
     ErrorRow { code: "", message: "Schema of both sides of union should match: Column {column} is of type {left} on first table and type {right} on second table", finding: "set-operation-types" },
     ErrorRow { code: "", message: "Schema of both sides of union should match", finding: "set-operation-arity" },
-    ErrorRow { code: "", message: "Only numeric or string type arguments are accepted but {type} is passed", finding: "compared-types" },
-    ErrorRow { code: "", message: "takes an array or a map as a parameter", finding: "compared-types" },
-    ErrorRow { code: "", message: "Type mismatch in {token}({left},{right})", finding: "compared-types" },
-    ErrorRow { code: "", message: "Wrong arguments '{value}'", finding: "compared-types" },
-    ErrorRow { code: "", message: "No matching method for class {function} with ({type})", finding: "compared-types" },
-    ErrorRow { code: "", message: "UDFArgumentTypeException", finding: "compared-types" },
-    ErrorRow { code: "", message: "UDFArgumentException", finding: "compared-types" },
-    ErrorRow { code: "", message: "ClassCastException", finding: "compared-types" },
+    ErrorRow { code: "", message: "Only numeric or string type arguments are accepted but {type} is passed", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "takes an array or a map as a parameter", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Type mismatch in {token}({left},{right})", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Wrong arguments '{value}'", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "No matching method for class {function} with ({type})", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "UDFArgumentTypeException", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "UDFArgumentException", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "ClassCastException", finding: "type-mismatch" },
     ErrorRow { code: "", message: "AlreadyExistsException", finding: "writes-data" },
     ErrorRow { code: "", message: "Attempt to do update or delete", finding: "writes-data" },
     ErrorRow { code: "", message: "HiveAccessControlException Permission denied: user [{value}] does not have [{token}] privilege on [{table}]", finding: "permission-denied" },
@@ -207,12 +210,12 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "Lock acquisition", finding: "locked" },
     ErrorRow { code: "", message: "Query timed out", finding: "timed-out" },
     ErrorRow { code: "", message: "timed out", finding: "timed-out" },
-    ErrorRow { code: "", message: "java.lang.OutOfMemoryError", finding: "too-large" },
-    ErrorRow { code: "", message: "GC overhead limit exceeded", finding: "too-large" },
+    ErrorRow { code: "", message: "java.lang.OutOfMemoryError", finding: "result-too-large" },
+    ErrorRow { code: "", message: "GC overhead limit exceeded", finding: "result-too-large" },
     ErrorRow { code: "", message: "Could not connect to meta store", finding: "connection-failed" },
     ErrorRow { code: "", message: "Unable to instantiate org.apache.hadoop.hive.ql.metadata.SessionHiveMetaStoreClient", finding: "connection-failed" },
     ErrorRow { code: "", message: "Connection refused", finding: "connection-failed" },
-    // The number inside the message, for clients that pass none on.
+    // The number inside the message, for clients that pass no code on.
     ErrorRow { code: "", message: "[Error 10001]", finding: "unknown-table" },
     ErrorRow { code: "", message: "[Error 10002]", finding: "unknown-column" },
     ErrorRow { code: "", message: "[Error 10003]", finding: "unknown-column" },
@@ -236,24 +239,24 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "[Error 10430]", finding: "unknown-table" },
     ErrorRow { code: "", message: "[Error 10428]", finding: "unknown-schema" },
     ErrorRow { code: "", message: "[Error 10011]", finding: "unknown-function" },
-    ErrorRow { code: "", message: "[Error 10014]", finding: "compared-types" },
+    ErrorRow { code: "", message: "[Error 10014]", finding: "type-mismatch" },
     ErrorRow { code: "", message: "[Error 10015]", finding: "wrong-argument-count" },
     ErrorRow { code: "", message: "[Error 10083]", finding: "wrong-argument-count" },
     ErrorRow { code: "", message: "[Error 10088]", finding: "wrong-argument-count" },
     ErrorRow { code: "", message: "[Error 10422]", finding: "wrong-argument-count" },
-    ErrorRow { code: "", message: "[Error 10012]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10013]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10016]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10030]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10031]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10032]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10033]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10042]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10026]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10419]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10017]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10018]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[Error 10407]", finding: "compared-types" },
+    ErrorRow { code: "", message: "[Error 10012]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10013]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10016]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10030]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10031]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10032]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10033]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10042]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10026]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10419]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10017]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10018]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[Error 10407]", finding: "type-mismatch" },
     ErrorRow { code: "", message: "[Error 10029]", finding: "invalid-cast" },
     ErrorRow { code: "", message: "[Error 10099]", finding: "invalid-cast" },
     ErrorRow { code: "", message: "[Error 10025]", finding: "missing-group-by" },
@@ -313,14 +316,14 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "[Error 10280]", finding: "connection-failed" },
     ErrorRow { code: "", message: "[Error 10281]", finding: "connection-failed" },
     ErrorRow { code: "", message: "[Error 10316]", finding: "connection-failed" },
-    ErrorRow { code: "", message: "[Error 20010]", finding: "too-large" },
-    ErrorRow { code: "", message: "[Error 10411]", finding: "too-large" },
-    ErrorRow { code: "", message: "[Error 10051]", finding: "too-large" },
-    ErrorRow { code: "", message: "[Error 10056]", finding: "too-large" },
-    ErrorRow { code: "", message: "[Error 10041]", finding: "too-large" },
+    ErrorRow { code: "", message: "[Error 20010]", finding: "result-too-large" },
+    ErrorRow { code: "", message: "[Error 10411]", finding: "result-too-large" },
+    ErrorRow { code: "", message: "[Error 10051]", finding: "result-too-large" },
+    ErrorRow { code: "", message: "[Error 10056]", finding: "result-too-large" },
+    ErrorRow { code: "", message: "[Error 10041]", finding: "result-too-large" },
     ErrorRow { code: "", message: "[Error 20012]", finding: "unknown-table" },
     ErrorRow { code: "", message: "[Error 20011]", finding: "unknown-table" },
     ErrorRow { code: "", message: "[Error 20018]", finding: "timed-out" },
-    // 1, 2 and 3 are a task that failed; what it died of stands in the server's log.
+    // 1, 2 and 3 mean that a task failed; the cause is only in the server's log.
     ErrorRow { code: "", message: "Execution Error, return code {value} from", finding: "engine-error" },
 ];

@@ -1,12 +1,14 @@
-//! What PostgreSQL says when it refuses a query, and which finding that is.
+//! Classification of PostgreSQL errors into findings.
 //!
 //! The code is the SQLSTATE.
 
 use super::ErrorRow;
 
-/// Tried from the top; the first row that fits decides. Rows with words stand before the row that
-/// takes the bare code, and rows without a code come last, for drivers that pass only the words on.
-// One row a line: the table is read down its columns.
+/// Error table, matched from top to bottom; the first matching row wins.
+///
+/// Rows with a message pattern precede the row that matches the bare code. Rows without a code come
+/// last, for drivers that pass on only the message.
+// Keep one row per line so that the table can be read by column.
 #[rustfmt::skip]
 pub static ERRORS: &[ErrorRow] = &[
     // 42703, 42702, 42P01, 3F000, 3D000: names.
@@ -36,58 +38,58 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "42P12", message: "", finding: "unknown-schema" },
     ErrorRow { code: "0A000", message: "cross-database references are not implemented: {table}", finding: "unknown-schema" },
     ErrorRow { code: "42712", message: "table name \"{alias}\" specified more than once", finding: "engine-error" },
-    // 42883, 42725, 42804, 42846: functions, operators and types. The server says "does not exist"
-    // for a function that exists with other arguments too; a function that is always there can only
-    // have been given the wrong ones.
-    ErrorRow { code: "42883", message: "operator does not exist: {left} {token} {right}", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "operator does not exist: {token} {right}", finding: "compared-types" },
+    // 42883, 42725, 42804, 42846: functions, operators and types. The server also reports "does not
+    // exist" for a function that exists with other arguments; for a built-in function, the
+    // arguments must be wrong.
+    ErrorRow { code: "42883", message: "operator does not exist: {left} {token} {right}", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "operator does not exist: {token} {right}", finding: "type-mismatch" },
     ErrorRow { code: "42883", message: "function sum({left}, {right}) does not exist", finding: "wrong-argument-count" },
     ErrorRow { code: "42883", message: "function avg({left}, {right}) does not exist", finding: "wrong-argument-count" },
     ErrorRow { code: "42883", message: "function lower({left}, {right}) does not exist", finding: "wrong-argument-count" },
     ErrorRow { code: "42883", message: "function upper({left}, {right}) does not exist", finding: "wrong-argument-count" },
-    ErrorRow { code: "42883", message: "function sum({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function avg({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function min({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function max({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function round({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function lower({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function upper({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function length({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function string_agg({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function date_trunc({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function date_part({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function to_char({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function to_date({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function age({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "function pg_catalog.{function}({type}) does not exist", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "could not identify an equality operator for type {type}", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "could not identify an ordering operator for type {type}", finding: "compared-types" },
-    ErrorRow { code: "42883", message: "could not identify a comparison function for type {type}", finding: "compared-types" },
+    ErrorRow { code: "42883", message: "function sum({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function avg({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function min({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function max({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function round({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function lower({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function upper({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function length({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function string_agg({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function date_trunc({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function date_part({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function to_char({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function to_date({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function age({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "function pg_catalog.{function}({type}) does not exist", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "could not identify an equality operator for type {type}", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "could not identify an ordering operator for type {type}", finding: "type-mismatch" },
+    ErrorRow { code: "42883", message: "could not identify a comparison function for type {type}", finding: "type-mismatch" },
     ErrorRow { code: "42883", message: "function {function}({type}) does not exist", finding: "unknown-function" },
     ErrorRow { code: "42883", message: "function {function}() does not exist", finding: "unknown-function" },
     ErrorRow { code: "42883", message: "aggregate {function}({type}) does not exist", finding: "unknown-function" },
     ErrorRow { code: "42883", message: "", finding: "unknown-function" },
-    ErrorRow { code: "42725", message: "operator is not unique: {left} {token} {right}", finding: "compared-types" },
-    ErrorRow { code: "42725", message: "function {function}({type}) is not unique", finding: "compared-types" },
-    ErrorRow { code: "42725", message: "", finding: "compared-types" },
+    ErrorRow { code: "42725", message: "operator is not unique: {left} {token} {right}", finding: "type-mismatch" },
+    ErrorRow { code: "42725", message: "function {function}({type}) is not unique", finding: "type-mismatch" },
+    ErrorRow { code: "42725", message: "", finding: "type-mismatch" },
     ErrorRow { code: "42804", message: "UNION types {left} and {right} cannot be matched", finding: "set-operation-types" },
     ErrorRow { code: "42804", message: "INTERSECT types {left} and {right} cannot be matched", finding: "set-operation-types" },
     ErrorRow { code: "42804", message: "EXCEPT types {left} and {right} cannot be matched", finding: "set-operation-types" },
-    ErrorRow { code: "42804", message: "{token} types {left} and {right} cannot be matched", finding: "compared-types" },
-    ErrorRow { code: "42804", message: "argument of {token} must be type {left}, not type {right}", finding: "compared-types" },
-    ErrorRow { code: "42804", message: "argument of {token} must be {left}, not type {right}", finding: "compared-types" },
-    ErrorRow { code: "42804", message: "cannot subscript type {type} because", finding: "compared-types" },
-    ErrorRow { code: "42804", message: "", finding: "compared-types" },
-    ErrorRow { code: "42P18", message: "", finding: "compared-types" },
-    ErrorRow { code: "42P21", message: "", finding: "compared-types" },
-    ErrorRow { code: "42P22", message: "", finding: "compared-types" },
-    ErrorRow { code: "42P38", message: "", finding: "compared-types" },
+    ErrorRow { code: "42804", message: "{token} types {left} and {right} cannot be matched", finding: "type-mismatch" },
+    ErrorRow { code: "42804", message: "argument of {token} must be type {left}, not type {right}", finding: "type-mismatch" },
+    ErrorRow { code: "42804", message: "argument of {token} must be {left}, not type {right}", finding: "type-mismatch" },
+    ErrorRow { code: "42804", message: "cannot subscript type {type} because", finding: "type-mismatch" },
+    ErrorRow { code: "42804", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "42P18", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "42P21", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "42P22", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "42P38", message: "", finding: "type-mismatch" },
     ErrorRow { code: "42846", message: "cannot cast type {left} to {right}", finding: "invalid-cast" },
     ErrorRow { code: "42846", message: "{token} could not convert type {left} to {right}", finding: "set-operation-types" },
     ErrorRow { code: "42846", message: "", finding: "invalid-cast" },
     ErrorRow { code: "42P13", message: "", finding: "engine-error" },
-    ErrorRow { code: "42P36", message: "", finding: "compared-types" },
-    ErrorRow { code: "42P37", message: "", finding: "compared-types" },
+    ErrorRow { code: "42P36", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "42P37", message: "", finding: "type-mismatch" },
     // 42803, 42P20: grouping.
     ErrorRow { code: "42803", message: "column \"{column}\" must appear in the GROUP BY clause", finding: "missing-group-by" },
     ErrorRow { code: "42803", message: "subquery uses ungrouped column \"{column}\" from outer query", finding: "missing-group-by" },
@@ -101,7 +103,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "42P20", message: "window function calls cannot be nested", finding: "aggregate-in-where" },
     ErrorRow { code: "42P20", message: "", finding: "aggregate-in-where" },
     ErrorRow { code: "42P19", message: "", finding: "engine-error" },
-    // 42601: grammar, and shapes that the grammar lets through.
+    // 42601: syntax, and constructs that the grammar accepts but analysis rejects.
     ErrorRow { code: "42601", message: "cannot insert multiple commands into a prepared statement", finding: "many-statements" },
     ErrorRow { code: "42601", message: "subquery must return only one column", finding: "subquery-many-columns" },
     ErrorRow { code: "42601", message: "subquery must return a column", finding: "subquery-many-columns" },
@@ -119,7 +121,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "42601", message: "", finding: "syntax-error" },
     ErrorRow { code: "42939", message: "", finding: "syntax-error" },
     ErrorRow { code: "42602", message: "", finding: "syntax-error" },
-    ErrorRow { code: "42622", message: "", finding: "too-large" },
+    ErrorRow { code: "42622", message: "", finding: "result-too-large" },
     ErrorRow { code: "42000", message: "", finding: "syntax-error" },
     ErrorRow { code: "42P02", message: "", finding: "engine-error" },
     ErrorRow { code: "42P10", message: "", finding: "engine-error" },
@@ -141,7 +143,8 @@ pub static ERRORS: &[ErrorRow] = &[
     // 21: cardinality.
     ErrorRow { code: "21000", message: "", finding: "subquery-many-rows" },
     ErrorRow { code: "21*", message: "", finding: "subquery-many-rows" },
-    // 22: data. Date codes first, since their messages look like every other bad value.
+    // 22: data. Date codes come first because their messages look like those of any other bad
+    // value.
     ErrorRow { code: "22007", message: "invalid input syntax for type {type}: \"{value}\"", finding: "date-format" },
     ErrorRow { code: "22007", message: "invalid value \"{value}\" for \"{token}\"", finding: "date-format" },
     ErrorRow { code: "22007", message: "", finding: "date-format" },
@@ -187,17 +190,17 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "2200T", message: "", finding: "invalid-cast" },
     ErrorRow { code: "2200L", message: "", finding: "invalid-cast" },
     ErrorRow { code: "22024", message: "", finding: "invalid-cast" },
-    ErrorRow { code: "2202E", message: "", finding: "compared-types" },
+    ErrorRow { code: "2202E", message: "", finding: "type-mismatch" },
     ErrorRow { code: "22023", message: "", finding: "engine-error" },
     ErrorRow { code: "22*", message: "", finding: "engine-error" },
-    // 08, 28, 53, 54, 57, 58: the server itself.
+    // 08, 28, 53, 54, 57, 58: connection, authentication, resource limits and server errors.
     ErrorRow { code: "08*", message: "", finding: "connection-failed" },
     ErrorRow { code: "28P01", message: "", finding: "connection-failed" },
     ErrorRow { code: "28*", message: "", finding: "connection-failed" },
     ErrorRow { code: "53300", message: "", finding: "connection-failed" },
-    ErrorRow { code: "53*", message: "", finding: "too-large" },
+    ErrorRow { code: "53*", message: "", finding: "result-too-large" },
     ErrorRow { code: "54000", message: "null character not permitted", finding: "invalid-cast" },
-    ErrorRow { code: "54*", message: "", finding: "too-large" },
+    ErrorRow { code: "54*", message: "", finding: "result-too-large" },
     ErrorRow { code: "57014", message: "canceling statement due to lock timeout", finding: "locked" },
     ErrorRow { code: "57014", message: "canceling statement due to conflict with recovery", finding: "locked" },
     ErrorRow { code: "57014", message: "", finding: "timed-out" },
@@ -222,7 +225,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "40003", message: "", finding: "connection-failed" },
     ErrorRow { code: "40*", message: "", finding: "engine-error" },
     ErrorRow { code: "72000", message: "", finding: "engine-error" },
-    // Codes of a statement that writes, or of code that runs inside the server.
+    // Codes of statements that write, or of code that runs inside the server.
     ErrorRow { code: "23*", message: "", finding: "engine-error" },
     ErrorRow { code: "27*", message: "", finding: "engine-error" },
     ErrorRow { code: "2F002", message: "", finding: "writes-data" },
@@ -253,7 +256,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "F0*", message: "", finding: "engine-error" },
     ErrorRow { code: "HV000", message: "", finding: "engine-error" },
     ErrorRow { code: "HV00N", message: "", finding: "connection-failed" },
-    ErrorRow { code: "HV001", message: "", finding: "too-large" },
+    ErrorRow { code: "HV001", message: "", finding: "result-too-large" },
     ErrorRow { code: "HV00R", message: "", finding: "unknown-table" },
     ErrorRow { code: "HV007", message: "", finding: "unknown-column" },
     ErrorRow { code: "HV*", message: "", finding: "engine-error" },
@@ -264,7 +267,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "XX001", message: "", finding: "not-a-database" },
     ErrorRow { code: "XX002", message: "", finding: "not-a-database" },
     ErrorRow { code: "XX*", message: "", finding: "engine-error" },
-    // No code came through: the words decide.
+    // The driver passed no code on: match the message alone.
     ErrorRow { code: "", message: "column \"{column}\" must appear in the GROUP BY clause", finding: "missing-group-by" },
     ErrorRow { code: "", message: "subquery uses ungrouped column \"{column}\"", finding: "missing-group-by" },
     ErrorRow { code: "", message: "missing FROM-clause entry for table \"{qualifier}\"", finding: "unknown-alias" },
@@ -272,16 +275,16 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "relation \"{table}\" does not exist", finding: "unknown-table" },
     ErrorRow { code: "", message: "column \"{column}\" does not exist", finding: "unknown-column" },
     ErrorRow { code: "", message: "column reference \"{column}\" is ambiguous", finding: "ambiguous-column" },
-    ErrorRow { code: "", message: "operator does not exist: {left} {token} {right}", finding: "compared-types" },
-    ErrorRow { code: "", message: "operator is not unique: {left} {token} {right}", finding: "compared-types" },
+    ErrorRow { code: "", message: "operator does not exist: {left} {token} {right}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "operator is not unique: {left} {token} {right}", finding: "type-mismatch" },
     ErrorRow { code: "", message: "function {function}({type}) does not exist", finding: "unknown-function" },
     ErrorRow { code: "", message: "function {function}() does not exist", finding: "unknown-function" },
     ErrorRow { code: "", message: "column {qualifier}.{column} does not exist", finding: "unknown-column" },
     ErrorRow { code: "", message: "schema \"{qualifier}\" does not exist", finding: "unknown-schema" },
     ErrorRow { code: "", message: "database \"{qualifier}\" does not exist", finding: "unknown-schema" },
     ErrorRow { code: "", message: "UNION types {left} and {right} cannot be matched", finding: "set-operation-types" },
-    ErrorRow { code: "", message: "types {left} and {right} cannot be matched", finding: "compared-types" },
-    ErrorRow { code: "", message: "must be type {left}, not type {right}", finding: "compared-types" },
+    ErrorRow { code: "", message: "types {left} and {right} cannot be matched", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "must be type {left}, not type {right}", finding: "type-mismatch" },
     ErrorRow { code: "", message: "cannot cast type {left} to {right}", finding: "invalid-cast" },
     ErrorRow { code: "", message: "invalid input syntax for type date: \"{value}\"", finding: "date-format" },
     ErrorRow { code: "", message: "invalid input syntax for type timestamp{token}: \"{value}\"", finding: "date-format" },
@@ -315,9 +318,9 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "terminating connection", finding: "connection-failed" },
     ErrorRow { code: "", message: "too many connections", finding: "connection-failed" },
     ErrorRow { code: "", message: "too many clients already", finding: "connection-failed" },
-    ErrorRow { code: "", message: "out of memory", finding: "too-large" },
-    ErrorRow { code: "", message: "stack depth limit exceeded", finding: "too-large" },
-    ErrorRow { code: "", message: "temporary file size exceeds", finding: "too-large" },
+    ErrorRow { code: "", message: "out of memory", finding: "result-too-large" },
+    ErrorRow { code: "", message: "stack depth limit exceeded", finding: "result-too-large" },
+    ErrorRow { code: "", message: "temporary file size exceeds", finding: "result-too-large" },
     ErrorRow { code: "", message: "syntax error at or near \"{token}\"", finding: "syntax-error" },
     ErrorRow { code: "", message: "syntax error", finding: "syntax-error" },
     ErrorRow { code: "", message: "unterminated quoted", finding: "syntax-error" },

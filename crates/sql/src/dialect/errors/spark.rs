@@ -1,12 +1,14 @@
-//! What Spark says when it refuses a query, and which finding that is.
+//! Classification of Spark errors into findings.
 //!
-//! The code is the error class, with its sub-class after a dot.
+//! The code is the error class, followed by a dot and the subclass if there is one.
 
 use super::ErrorRow;
 
-/// Tried from the top; the first row that fits decides. Rows with words stand before the row that
-/// takes the bare code, and rows without a code come last, for drivers that pass only the words on.
-// One row a line: the table is read down its columns.
+/// Error table, matched from top to bottom; the first matching row wins.
+///
+/// Rows with a message pattern precede the row that matches the bare code. Rows without a code come
+/// last, for drivers that pass on only the message.
+// Keep one row per line so that the table can be read by column.
 #[rustfmt::skip]
 pub static ERRORS: &[ErrorRow] = &[
     // Names.
@@ -64,19 +66,19 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "DATATYPE_MISMATCH.IN_SUBQUERY_LENGTH_MISMATCH", message: "", finding: "subquery-many-columns" },
     ErrorRow { code: "DATATYPE_MISMATCH.CAST*", message: "cannot cast \"{left}\" to \"{right}\"", finding: "invalid-cast" },
     ErrorRow { code: "DATATYPE_MISMATCH.CAST*", message: "", finding: "invalid-cast" },
-    ErrorRow { code: "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES", message: "the binary operator have incompatible types (\"{left}\" and \"{right}\")", finding: "compared-types" },
-    ErrorRow { code: "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE", message: "requires the {left} type, however \"{column}\" has the type \"{right}\"", finding: "compared-types" },
-    ErrorRow { code: "DATATYPE_MISMATCH*", message: "", finding: "compared-types" },
-    ErrorRow { code: "UNEXPECTED_INPUT_TYPE", message: "", finding: "compared-types" },
-    ErrorRow { code: "INVALID_EXTRACT_BASE_FIELD_TYPE", message: "", finding: "compared-types" },
-    ErrorRow { code: "INVALID_EXTRACT_FIELD_TYPE", message: "", finding: "compared-types" },
-    ErrorRow { code: "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", message: "", finding: "compared-types" },
-    ErrorRow { code: "EXPRESSION_TYPE_IS_NOT_ORDERABLE", message: "", finding: "compared-types" },
-    ErrorRow { code: "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE", message: "", finding: "compared-types" },
-    ErrorRow { code: "SECOND_FUNCTION_ARGUMENT_NOT_INTEGER", message: "", finding: "compared-types" },
-    ErrorRow { code: "INCOMPARABLE_PIVOT_COLUMN", message: "", finding: "compared-types" },
-    ErrorRow { code: "PIVOT_VALUE_DATA_TYPE_MISMATCH", message: "", finding: "compared-types" },
-    ErrorRow { code: "UNPIVOT_VALUE_DATA_TYPE_MISMATCH", message: "", finding: "compared-types" },
+    ErrorRow { code: "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES", message: "the binary operator have incompatible types (\"{left}\" and \"{right}\")", finding: "type-mismatch" },
+    ErrorRow { code: "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE", message: "requires the {left} type, however \"{column}\" has the type \"{right}\"", finding: "type-mismatch" },
+    ErrorRow { code: "DATATYPE_MISMATCH*", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "UNEXPECTED_INPUT_TYPE", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "INVALID_EXTRACT_BASE_FIELD_TYPE", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "INVALID_EXTRACT_FIELD_TYPE", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "EXPRESSION_TYPE_IS_NOT_ORDERABLE", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "SECOND_FUNCTION_ARGUMENT_NOT_INTEGER", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "INCOMPARABLE_PIVOT_COLUMN", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "PIVOT_VALUE_DATA_TYPE_MISMATCH", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "UNPIVOT_VALUE_DATA_TYPE_MISMATCH", message: "", finding: "type-mismatch" },
     ErrorRow { code: "CAST_INVALID_INPUT", message: "The value '{value}' of the type \"{left}\" cannot be cast to \"DATE\"", finding: "date-format" },
     ErrorRow { code: "CAST_INVALID_INPUT", message: "The value '{value}' of the type \"{left}\" cannot be cast to \"TIMESTAMP", finding: "date-format" },
     ErrorRow { code: "CAST_INVALID_INPUT", message: "The value '{value}' of the type \"{left}\" cannot be cast to \"{type}\"", finding: "invalid-cast" },
@@ -120,7 +122,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "INVALID_PARAMETER_VALUE.DATETIME_UNIT", message: "", finding: "date-format" },
     ErrorRow { code: "DIVIDE_BY_ZERO", message: "", finding: "division-by-zero" },
     ErrorRow { code: "INTERVAL_DIVIDED_BY_ZERO", message: "", finding: "division-by-zero" },
-    // Grouping, aggregates, windows and generators.
+    // Grouping, aggregates, window functions and generators.
     ErrorRow { code: "MISSING_AGGREGATION", message: "The non-aggregating expression \"{column}\" is based on columns which are not participating in the GROUP BY clause", finding: "missing-group-by" },
     ErrorRow { code: "MISSING_AGGREGATION", message: "", finding: "missing-group-by" },
     ErrorRow { code: "MISSING_GROUP_BY", message: "", finding: "missing-group-by" },
@@ -143,7 +145,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "_LEGACY_ERROR_TEMP_1034", message: "", finding: "aggregate-in-where" },
     ErrorRow { code: "_LEGACY_ERROR_TEMP_1026", message: "", finding: "aggregate-in-where" },
     ErrorRow { code: "_LEGACY_ERROR_TEMP_1023", message: "", finding: "aggregate-in-where" },
-    // Subqueries and sets of rows.
+    // Subqueries and set operations.
     ErrorRow { code: "SCALAR_SUBQUERY_TOO_MANY_ROWS", message: "", finding: "subquery-many-rows" },
     ErrorRow { code: "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.MUST_AGGREGATE_CORRELATED_SCALAR_SUBQUERY", message: "", finding: "subquery-many-rows" },
     ErrorRow { code: "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.CORRELATED_COLUMN_NOT_FOUND", message: "", finding: "unknown-column" },
@@ -170,7 +172,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "NOT_ALLOWED_IN_FROM*", message: "", finding: "syntax-error" },
     ErrorRow { code: "INVALID_USAGE_OF_STAR_OR_REGEX", message: "", finding: "syntax-error" },
     ErrorRow { code: "_LEGACY_ERROR_TEMP_00*", message: "", finding: "syntax-error" },
-    // What is written rather than read, and what may not be.
+    // Writes and permissions.
     ErrorRow { code: "UNSUPPORTED_FEATURE.TABLE_OPERATION", message: "", finding: "writes-data" },
     ErrorRow { code: "_LEGACY_ERROR_TEMP_2096", message: "", finding: "writes-data" },
     ErrorRow { code: "TABLE_OR_VIEW_ALREADY_EXISTS", message: "", finding: "writes-data" },
@@ -191,18 +193,18 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "CANNOT_MODIFY_CONFIG", message: "", finding: "writes-data" },
     ErrorRow { code: "FORBIDDEN_OPERATION", message: "", finding: "writes-data" },
     ErrorRow { code: "INSUFFICIENT_PERMISSIONS*", message: "", finding: "permission-denied" },
-    // Time, size and the server itself.
+    // Timeouts, resource limits and server errors.
     ErrorRow { code: "OPERATION_CANCELED", message: "", finding: "timed-out" },
-    ErrorRow { code: "UNABLE_TO_ACQUIRE_MEMORY", message: "", finding: "too-large" },
-    ErrorRow { code: "TOO_MANY_ARRAY_ELEMENTS", message: "", finding: "too-large" },
-    ErrorRow { code: "GROUPING_SIZE_LIMIT_EXCEEDED", message: "", finding: "too-large" },
-    ErrorRow { code: "EXCEED_LIMIT_LENGTH", message: "", finding: "too-large" },
-    ErrorRow { code: "SUM_OF_LIMIT_AND_OFFSET_EXCEEDS_MAX_INT", message: "", finding: "too-large" },
-    ErrorRow { code: "INTERNAL_ERROR_MEMORY", message: "", finding: "too-large" },
+    ErrorRow { code: "UNABLE_TO_ACQUIRE_MEMORY", message: "", finding: "result-too-large" },
+    ErrorRow { code: "TOO_MANY_ARRAY_ELEMENTS", message: "", finding: "result-too-large" },
+    ErrorRow { code: "GROUPING_SIZE_LIMIT_EXCEEDED", message: "", finding: "result-too-large" },
+    ErrorRow { code: "EXCEED_LIMIT_LENGTH", message: "", finding: "result-too-large" },
+    ErrorRow { code: "SUM_OF_LIMIT_AND_OFFSET_EXCEEDS_MAX_INT", message: "", finding: "result-too-large" },
+    ErrorRow { code: "INTERNAL_ERROR_MEMORY", message: "", finding: "result-too-large" },
     ErrorRow { code: "INTERNAL_ERROR_NETWORK", message: "", finding: "connection-failed" },
     ErrorRow { code: "CONCURRENT_QUERY", message: "", finding: "locked" },
     ErrorRow { code: "INVALID_HANDLE*", message: "", finding: "connection-failed" },
-    // No class: older versions, and failures of a task, whose class stands in brackets inside the message.
+    // No error class: older versions, and task failures, whose class is in brackets in the message.
     ErrorRow { code: "", message: "[UNRESOLVED_COLUMN", finding: "unknown-column" },
     ErrorRow { code: "", message: "[UNRESOLVED_USING_COLUMN_FOR_JOIN]", finding: "unknown-column" },
     ErrorRow { code: "", message: "[UNRESOLVED_FIELD", finding: "unknown-column" },
@@ -238,17 +240,17 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "[DATATYPE_MISMATCH.WRONG_NUM", finding: "wrong-argument-count" },
     ErrorRow { code: "", message: "[DATATYPE_MISMATCH.IN_SUBQUERY_LENGTH_MISMATCH]", finding: "subquery-many-columns" },
     ErrorRow { code: "", message: "[DATATYPE_MISMATCH.CAST", finding: "invalid-cast" },
-    ErrorRow { code: "", message: "[DATATYPE_MISMATCH", finding: "compared-types" },
-    ErrorRow { code: "", message: "[UNEXPECTED_INPUT_TYPE]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[INVALID_EXTRACT_BASE_FIELD_TYPE]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[INVALID_EXTRACT_FIELD_TYPE]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[EXPRESSION_TYPE_IS_NOT_ORDERABLE]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[SECOND_FUNCTION_ARGUMENT_NOT_INTEGER]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[INCOMPARABLE_PIVOT_COLUMN]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[PIVOT_VALUE_DATA_TYPE_MISMATCH]", finding: "compared-types" },
-    ErrorRow { code: "", message: "[UNPIVOT_VALUE_DATA_TYPE_MISMATCH]", finding: "compared-types" },
+    ErrorRow { code: "", message: "[DATATYPE_MISMATCH", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[UNEXPECTED_INPUT_TYPE]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[INVALID_EXTRACT_BASE_FIELD_TYPE]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[INVALID_EXTRACT_FIELD_TYPE]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[EXPRESSION_TYPE_IS_NOT_ORDERABLE]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[SECOND_FUNCTION_ARGUMENT_NOT_INTEGER]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[INCOMPARABLE_PIVOT_COLUMN]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[PIVOT_VALUE_DATA_TYPE_MISMATCH]", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "[UNPIVOT_VALUE_DATA_TYPE_MISMATCH]", finding: "type-mismatch" },
     ErrorRow { code: "", message: "The value '{value}' of the type \"{left}\" cannot be cast to \"DATE\"", finding: "date-format" },
     ErrorRow { code: "", message: "The value '{value}' of the type \"{left}\" cannot be cast to \"TIMESTAMP", finding: "date-format" },
     ErrorRow { code: "", message: "[CAST_INVALID_INPUT]", finding: "invalid-cast" },
@@ -345,12 +347,12 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "[FORBIDDEN_OPERATION]", finding: "writes-data" },
     ErrorRow { code: "", message: "[INSUFFICIENT_PERMISSIONS", finding: "permission-denied" },
     ErrorRow { code: "", message: "[OPERATION_CANCELED]", finding: "timed-out" },
-    ErrorRow { code: "", message: "[UNABLE_TO_ACQUIRE_MEMORY]", finding: "too-large" },
-    ErrorRow { code: "", message: "[TOO_MANY_ARRAY_ELEMENTS]", finding: "too-large" },
-    ErrorRow { code: "", message: "[GROUPING_SIZE_LIMIT_EXCEEDED]", finding: "too-large" },
-    ErrorRow { code: "", message: "[EXCEED_LIMIT_LENGTH]", finding: "too-large" },
-    ErrorRow { code: "", message: "[SUM_OF_LIMIT_AND_OFFSET_EXCEEDS_MAX_INT]", finding: "too-large" },
-    ErrorRow { code: "", message: "[INTERNAL_ERROR_MEMORY]", finding: "too-large" },
+    ErrorRow { code: "", message: "[UNABLE_TO_ACQUIRE_MEMORY]", finding: "result-too-large" },
+    ErrorRow { code: "", message: "[TOO_MANY_ARRAY_ELEMENTS]", finding: "result-too-large" },
+    ErrorRow { code: "", message: "[GROUPING_SIZE_LIMIT_EXCEEDED]", finding: "result-too-large" },
+    ErrorRow { code: "", message: "[EXCEED_LIMIT_LENGTH]", finding: "result-too-large" },
+    ErrorRow { code: "", message: "[SUM_OF_LIMIT_AND_OFFSET_EXCEEDS_MAX_INT]", finding: "result-too-large" },
+    ErrorRow { code: "", message: "[INTERNAL_ERROR_MEMORY]", finding: "result-too-large" },
     ErrorRow { code: "", message: "[INTERNAL_ERROR_NETWORK]", finding: "connection-failed" },
     ErrorRow { code: "", message: "[CONCURRENT_QUERY]", finding: "locked" },
     ErrorRow { code: "", message: "[INVALID_HANDLE", finding: "connection-failed" },
@@ -376,9 +378,9 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "Permission denied", finding: "permission-denied" },
     ErrorRow { code: "", message: "AccessControlException", finding: "permission-denied" },
     ErrorRow { code: "", message: "Division by zero", finding: "division-by-zero" },
-    ErrorRow { code: "", message: "java.lang.OutOfMemoryError", finding: "too-large" },
-    ErrorRow { code: "", message: "is bigger than spark.driver.maxResultSize", finding: "too-large" },
-    ErrorRow { code: "", message: "Cannot broadcast the table", finding: "too-large" },
+    ErrorRow { code: "", message: "java.lang.OutOfMemoryError", finding: "result-too-large" },
+    ErrorRow { code: "", message: "is bigger than spark.driver.maxResultSize", finding: "result-too-large" },
+    ErrorRow { code: "", message: "Cannot broadcast the table", finding: "result-too-large" },
     ErrorRow { code: "", message: "Could not execute broadcast in", finding: "timed-out" },
     ErrorRow { code: "", message: "Query timed out", finding: "timed-out" },
     ErrorRow { code: "", message: "Connection refused", finding: "connection-failed" },

@@ -1,15 +1,17 @@
-//! What SQLite says when it refuses a query, and which finding that is.
+//! Classification of SQLite errors into findings.
 //!
 //! The code is the name of the extended result code.
 
 use super::ErrorRow;
 
-/// Tried from the top; the first row that fits decides. Rows with words stand before the row that
-/// takes the bare code, and rows without a code come last, for drivers that pass only the words on.
-// One row a line: the table is read down its columns.
+/// Error table, matched from top to bottom; the first matching row wins.
+///
+/// Rows with a message pattern precede the row that matches the bare code. Rows without a code come
+/// last, for drivers that pass on only the message.
+// Keep one row per line so that the table can be read by column.
 #[rustfmt::skip]
 pub static ERRORS: &[ErrorRow] = &[
-    // SQLITE_ERROR is the code of nearly every refused query: the words decide. Names.
+    // Names. SQLITE_ERROR is the code of nearly every rejected query, so match the message.
     ErrorRow { code: "SQLITE_ERROR", message: "no such column: \"{column}\" - should this be a string literal in single-quotes?", finding: "unknown-column" },
     ErrorRow { code: "SQLITE_ERROR", message: "no such column: {value}.{qualifier}.{column}", finding: "unknown-column" },
     ErrorRow { code: "SQLITE_ERROR", message: "no such column: {qualifier}.{column}", finding: "unknown-column" },
@@ -29,12 +31,12 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "SQLITE_ERROR", message: "unknown function: {function}()", finding: "unknown-function" },
     ErrorRow { code: "SQLITE_ERROR", message: "wrong number of arguments to function {function}()", finding: "wrong-argument-count" },
     ErrorRow { code: "SQLITE_ERROR", message: "DISTINCT aggregates must have exactly one argument", finding: "wrong-argument-count" },
-    ErrorRow { code: "SQLITE_ERROR", message: "too many arguments on function {function}", finding: "too-large" },
+    ErrorRow { code: "SQLITE_ERROR", message: "too many arguments on function {function}", finding: "result-too-large" },
     ErrorRow { code: "SQLITE_ERROR", message: "too many arguments on {function}() - max", finding: "wrong-argument-count" },
     ErrorRow { code: "SQLITE_ERROR", message: "insufficient arguments", finding: "wrong-argument-count" },
     ErrorRow { code: "SQLITE_ERROR", message: "json_object() requires an even number of arguments", finding: "wrong-argument-count" },
     ErrorRow { code: "SQLITE_ERROR", message: "needs an odd number of arguments", finding: "wrong-argument-count" },
-    // Grouping and windows.
+    // Grouping and window functions.
     ErrorRow { code: "SQLITE_ERROR", message: "misuse of aggregate function {function}()", finding: "aggregate-in-where" },
     ErrorRow { code: "SQLITE_ERROR", message: "misuse of aggregate: {function}()", finding: "aggregate-in-where" },
     ErrorRow { code: "SQLITE_ERROR", message: "misuse of aliased aggregate {alias}", finding: "aggregate-in-where" },
@@ -52,7 +54,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "SQLITE_ERROR", message: "IN(...) element has", finding: "subquery-many-columns" },
     ErrorRow { code: "SQLITE_ERROR", message: "SELECTs to the left and right of {token} do not have the same number of result columns", finding: "set-operation-arity" },
     ErrorRow { code: "SQLITE_ERROR", message: "all VALUES must have the same number of terms", finding: "set-operation-arity" },
-    // Rights come before the grammar: a refused name may hold any word.
+    // Permissions precede syntax: the name in a permission error may contain any text.
     ErrorRow { code: "SQLITE_ERROR", message: "not authorized to use function: {function}", finding: "permission-denied" },
     ErrorRow { code: "SQLITE_ERROR", message: "not authorized", finding: "permission-denied" },
     ErrorRow { code: "SQLITE_ERROR", message: "access to {column} is prohibited", finding: "permission-denied" },
@@ -68,24 +70,24 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "SQLITE_ERROR", message: "bad JSON path: {value}", finding: "invalid-cast" },
     ErrorRow { code: "SQLITE_ERROR", message: "JSON path error near {value}", finding: "invalid-cast" },
     ErrorRow { code: "SQLITE_ERROR", message: "JSON cannot hold BLOB values", finding: "invalid-cast" },
-    ErrorRow { code: "SQLITE_ERROR", message: "labels must be TEXT", finding: "compared-types" },
+    ErrorRow { code: "SQLITE_ERROR", message: "labels must be TEXT", finding: "type-mismatch" },
     ErrorRow { code: "SQLITE_ERROR", message: "integer overflow", finding: "invalid-cast" },
     ErrorRow { code: "SQLITE_ERROR", message: "hex literal too big: {value}", finding: "invalid-cast" },
     ErrorRow { code: "SQLITE_ERROR", message: "oversized integer: {value}", finding: "invalid-cast" },
     ErrorRow { code: "SQLITE_ERROR", message: "invalid Unicode escape", finding: "invalid-cast" },
-    ErrorRow { code: "SQLITE_ERROR", message: "argument type mismatch", finding: "compared-types" },
+    ErrorRow { code: "SQLITE_ERROR", message: "argument type mismatch", finding: "type-mismatch" },
     // Limits.
-    ErrorRow { code: "SQLITE_ERROR", message: "Expression tree is too large", finding: "too-large" },
-    ErrorRow { code: "SQLITE_ERROR", message: "parser stack overflow", finding: "too-large" },
-    ErrorRow { code: "SQLITE_ERROR", message: "Recursion limit", finding: "too-large" },
-    ErrorRow { code: "SQLITE_ERROR", message: "nested too deep", finding: "too-large" },
-    ErrorRow { code: "SQLITE_ERROR", message: "pattern too complex", finding: "too-large" },
-    ErrorRow { code: "SQLITE_ERROR", message: "tables in a join", finding: "too-large" },
-    ErrorRow { code: "SQLITE_ERROR", message: "more than {value} aggregate terms", finding: "too-large" },
-    ErrorRow { code: "SQLITE_ERROR", message: "too many ", finding: "too-large" },
-    ErrorRow { code: "SQLITE_ERROR", message: "string or blob too big", finding: "too-large" },
-    ErrorRow { code: "SQLITE_ERROR", message: "out of memory", finding: "too-large" },
-    // Grammar.
+    ErrorRow { code: "SQLITE_ERROR", message: "Expression tree is too large", finding: "result-too-large" },
+    ErrorRow { code: "SQLITE_ERROR", message: "parser stack overflow", finding: "result-too-large" },
+    ErrorRow { code: "SQLITE_ERROR", message: "Recursion limit", finding: "result-too-large" },
+    ErrorRow { code: "SQLITE_ERROR", message: "nested too deep", finding: "result-too-large" },
+    ErrorRow { code: "SQLITE_ERROR", message: "pattern too complex", finding: "result-too-large" },
+    ErrorRow { code: "SQLITE_ERROR", message: "tables in a join", finding: "result-too-large" },
+    ErrorRow { code: "SQLITE_ERROR", message: "more than {value} aggregate terms", finding: "result-too-large" },
+    ErrorRow { code: "SQLITE_ERROR", message: "too many ", finding: "result-too-large" },
+    ErrorRow { code: "SQLITE_ERROR", message: "string or blob too big", finding: "result-too-large" },
+    ErrorRow { code: "SQLITE_ERROR", message: "out of memory", finding: "result-too-large" },
+    // Syntax.
     ErrorRow { code: "SQLITE_ERROR", message: "near \"{token}\": syntax error", finding: "syntax-error" },
     ErrorRow { code: "SQLITE_ERROR", message: "unrecognized token: \"{token}\"", finding: "syntax-error" },
     ErrorRow { code: "SQLITE_ERROR", message: "incomplete input", finding: "syntax-error" },
@@ -96,7 +98,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "SQLITE_ERROR", message: "RIGHT and FULL OUTER JOINs are not currently supported", finding: "syntax-error" },
     ErrorRow { code: "SQLITE_ERROR", message: "no tables specified", finding: "syntax-error" },
     ErrorRow { code: "SQLITE_ERROR", message: "syntax error", finding: "syntax-error" },
-    // A rarer SQLITE_ERROR is nobody's mistake that we know how to mend.
+    // The rarer SQLITE_ERROR subcodes have no known fix in the query.
     ErrorRow { code: "SQLITE_ERROR_MISSING_COLLSEQ", message: "", finding: "engine-error" },
     ErrorRow { code: "SQLITE_ERROR_RETRY", message: "", finding: "locked" },
     ErrorRow { code: "SQLITE_ERROR_SNAPSHOT", message: "", finding: "locked" },
@@ -120,7 +122,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "SQLITE_LOCKED_SHAREDCACHE", message: "database table is locked: {table}", finding: "locked" },
     ErrorRow { code: "SQLITE_LOCKED_SHAREDCACHE", message: "", finding: "locked" },
     ErrorRow { code: "SQLITE_LOCKED_VTAB", message: "", finding: "locked" },
-    ErrorRow { code: "SQLITE_NOMEM", message: "", finding: "too-large" },
+    ErrorRow { code: "SQLITE_NOMEM", message: "", finding: "result-too-large" },
     ErrorRow { code: "SQLITE_READONLY", message: "", finding: "writes-data" },
     ErrorRow { code: "SQLITE_READONLY_RECOVERY", message: "", finding: "connection-failed" },
     ErrorRow { code: "SQLITE_READONLY_CANTLOCK", message: "", finding: "connection-failed" },
@@ -129,7 +131,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "SQLITE_READONLY_CANTINIT", message: "", finding: "connection-failed" },
     ErrorRow { code: "SQLITE_READONLY_DIRECTORY", message: "", finding: "writes-data" },
     ErrorRow { code: "SQLITE_INTERRUPT", message: "", finding: "timed-out" },
-    ErrorRow { code: "SQLITE_IOERR_NOMEM", message: "", finding: "too-large" },
+    ErrorRow { code: "SQLITE_IOERR_NOMEM", message: "", finding: "result-too-large" },
     ErrorRow { code: "SQLITE_IOERR_AUTH", message: "", finding: "permission-denied" },
     ErrorRow { code: "SQLITE_IOERR_ACCESS", message: "", finding: "permission-denied" },
     ErrorRow { code: "SQLITE_IOERR_BLOCKED", message: "", finding: "locked" },
@@ -172,7 +174,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "SQLITE_CORRUPT_SEQUENCE", message: "", finding: "not-a-database" },
     ErrorRow { code: "SQLITE_CORRUPT_INDEX", message: "", finding: "not-a-database" },
     ErrorRow { code: "SQLITE_NOTFOUND", message: "", finding: "engine-error" },
-    ErrorRow { code: "SQLITE_FULL", message: "", finding: "too-large" },
+    ErrorRow { code: "SQLITE_FULL", message: "", finding: "result-too-large" },
     ErrorRow { code: "SQLITE_CANTOPEN", message: "unable to open database: {value}", finding: "connection-failed" },
     ErrorRow { code: "SQLITE_CANTOPEN", message: "", finding: "connection-failed" },
     ErrorRow { code: "SQLITE_CANTOPEN_NOTEMPDIR", message: "", finding: "connection-failed" },
@@ -184,7 +186,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "SQLITE_PROTOCOL", message: "", finding: "locked" },
     ErrorRow { code: "SQLITE_EMPTY", message: "", finding: "engine-error" },
     ErrorRow { code: "SQLITE_SCHEMA", message: "", finding: "engine-error" },
-    ErrorRow { code: "SQLITE_TOOBIG", message: "", finding: "too-large" },
+    ErrorRow { code: "SQLITE_TOOBIG", message: "", finding: "result-too-large" },
     ErrorRow { code: "SQLITE_CONSTRAINT_DATATYPE", message: "", finding: "invalid-cast" },
     ErrorRow { code: "SQLITE_CONSTRAINT", message: "", finding: "engine-error" },
     ErrorRow { code: "SQLITE_CONSTRAINT_CHECK", message: "", finding: "engine-error" },
@@ -198,9 +200,9 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "SQLITE_CONSTRAINT_VTAB", message: "", finding: "engine-error" },
     ErrorRow { code: "SQLITE_CONSTRAINT_ROWID", message: "", finding: "engine-error" },
     ErrorRow { code: "SQLITE_CONSTRAINT_PINNED", message: "", finding: "engine-error" },
-    ErrorRow { code: "SQLITE_MISMATCH", message: "", finding: "compared-types" },
+    ErrorRow { code: "SQLITE_MISMATCH", message: "", finding: "type-mismatch" },
     ErrorRow { code: "SQLITE_MISUSE", message: "", finding: "engine-error" },
-    ErrorRow { code: "SQLITE_NOLFS", message: "", finding: "too-large" },
+    ErrorRow { code: "SQLITE_NOLFS", message: "", finding: "result-too-large" },
     ErrorRow { code: "SQLITE_AUTH", message: "access to {column} is prohibited", finding: "permission-denied" },
     ErrorRow { code: "SQLITE_AUTH", message: "", finding: "permission-denied" },
     ErrorRow { code: "SQLITE_AUTH_USER", message: "", finding: "permission-denied" },
@@ -213,8 +215,8 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "SQLITE_NOTICE_RBU", message: "", finding: "engine-error" },
     ErrorRow { code: "SQLITE_WARNING", message: "", finding: "engine-error" },
     ErrorRow { code: "SQLITE_WARNING_AUTOINDEX", message: "", finding: "engine-error" },
-    // No code came through: the words decide. The driver itself refuses a second statement, without
-    // a code.
+    // The driver passed no code on: match the message alone. The driver itself rejects a second
+    // statement without a code.
     ErrorRow { code: "", message: "Multiple statements provided", finding: "many-statements" },
     ErrorRow { code: "", message: "only execute one statement at a time", finding: "many-statements" },
     ErrorRow { code: "", message: "no such column: \"{column}\" - should this be a string literal in single-quotes?", finding: "unknown-column" },
@@ -246,9 +248,9 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "fts5: syntax error near \"{token}\"", finding: "invalid-cast" },
     ErrorRow { code: "", message: "malformed JSON", finding: "invalid-cast" },
     ErrorRow { code: "", message: "integer overflow", finding: "invalid-cast" },
-    ErrorRow { code: "", message: "Expression tree is too large", finding: "too-large" },
-    ErrorRow { code: "", message: "string or blob too big", finding: "too-large" },
-    ErrorRow { code: "", message: "out of memory", finding: "too-large" },
+    ErrorRow { code: "", message: "Expression tree is too large", finding: "result-too-large" },
+    ErrorRow { code: "", message: "string or blob too big", finding: "result-too-large" },
+    ErrorRow { code: "", message: "out of memory", finding: "result-too-large" },
     ErrorRow { code: "", message: "near \"{token}\": syntax error", finding: "syntax-error" },
     ErrorRow { code: "", message: "unrecognized token: \"{token}\"", finding: "syntax-error" },
     ErrorRow { code: "", message: "incomplete input", finding: "syntax-error" },
@@ -263,7 +265,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "database schema is locked", finding: "locked" },
     ErrorRow { code: "", message: "interrupted", finding: "timed-out" },
     ErrorRow { code: "", message: "unable to open database", finding: "connection-failed" },
-    ErrorRow { code: "", message: "database or disk is full", finding: "too-large" },
-    ErrorRow { code: "", message: "datatype mismatch", finding: "compared-types" },
+    ErrorRow { code: "", message: "database or disk is full", finding: "result-too-large" },
+    ErrorRow { code: "", message: "datatype mismatch", finding: "type-mismatch" },
     ErrorRow { code: "", message: "", finding: "engine-error" },
 ];

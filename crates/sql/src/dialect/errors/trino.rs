@@ -1,12 +1,14 @@
-//! What Trino says when it refuses a query, and which finding that is.
+//! Classification of Trino errors into findings.
 //!
-//! The code is the error's name (`errorName`), as in the server's list of standard errors.
+//! The code is the error name (`errorName`), as in the server's list of standard errors.
 
 use super::ErrorRow;
 
-/// Tried from the top; the first row that fits decides. Rows with words stand before the row that
-/// takes the bare code, and rows without a code come last, for drivers that pass only the words on.
-// One row a line: the table is read down its columns.
+/// Error table, matched from top to bottom; the first matching row wins.
+///
+/// Rows with a message pattern precede the row that matches the bare code. Rows without a code come
+/// last, for drivers that pass on only the message.
+// Keep one row per line so that the table can be read by column.
 #[rustfmt::skip]
 pub static ERRORS: &[ErrorRow] = &[
     // Names.
@@ -34,24 +36,24 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "AMBIGUOUS_NAME", message: "", finding: "ambiguous-column" },
     ErrorRow { code: "DUPLICATE_COLUMN_NAME", message: "", finding: "ambiguous-column" },
     ErrorRow { code: "DUPLICATE_RANGE_VARIABLE", message: "", finding: "ambiguous-column" },
-    // Functions: one code serves unknown names and arguments that fit no signature.
+    // Functions. One code covers unknown names and arguments that match no signature.
     ErrorRow { code: "FUNCTION_NOT_FOUND", message: "Table function '{function}' not registered", finding: "unknown-function" },
     ErrorRow { code: "FUNCTION_NOT_FOUND", message: "Function '{function}' not registered", finding: "unknown-function" },
     ErrorRow { code: "FUNCTION_NOT_FOUND", message: "Unexpected parameters () for function {function}. Expected", finding: "wrong-argument-count" },
-    ErrorRow { code: "FUNCTION_NOT_FOUND", message: "Unexpected parameters ({type}) for function {function}. Expected: {suggestion}", finding: "compared-types" },
+    ErrorRow { code: "FUNCTION_NOT_FOUND", message: "Unexpected parameters ({type}) for function {function}. Expected: {suggestion}", finding: "type-mismatch" },
     ErrorRow { code: "FUNCTION_NOT_FOUND", message: "", finding: "unknown-function" },
     ErrorRow { code: "FUNCTION_IMPLEMENTATION_MISSING", message: "", finding: "unknown-function" },
     ErrorRow { code: "PROCEDURE_NOT_FOUND", message: "", finding: "writes-data" },
     ErrorRow { code: "PROCEDURE_CALL_FAILED", message: "", finding: "writes-data" },
     ErrorRow { code: "INVALID_PROCEDURE_ARGUMENT", message: "", finding: "writes-data" },
-    ErrorRow { code: "AMBIGUOUS_FUNCTION_CALL", message: "", finding: "compared-types" },
-    ErrorRow { code: "OPERATOR_NOT_FOUND", message: "", finding: "compared-types" },
+    ErrorRow { code: "AMBIGUOUS_FUNCTION_CALL", message: "", finding: "type-mismatch" },
+    ErrorRow { code: "OPERATOR_NOT_FOUND", message: "", finding: "type-mismatch" },
     ErrorRow { code: "TOO_MANY_ARGUMENTS", message: "", finding: "wrong-argument-count" },
     ErrorRow { code: "INVALID_ARGUMENTS", message: "", finding: "wrong-argument-count" },
     ErrorRow { code: "MISSING_ARGUMENT", message: "", finding: "wrong-argument-count" },
     ErrorRow { code: "INVALID_PARAMETER_USAGE", message: "Expected a lambda that takes {left} argument(s) but got {right}", finding: "wrong-argument-count" },
     ErrorRow { code: "INVALID_PARAMETER_USAGE", message: "", finding: "engine-error" },
-    // Types. Sets of rows, subqueries and casts share the code of comparisons.
+    // Types. Set operations, subqueries and casts share the code of comparisons.
     ErrorRow { code: "TYPE_MISMATCH", message: "query has different number of fields: {left}, {right}", finding: "set-operation-arity" },
     ErrorRow { code: "TYPE_MISMATCH", message: "Values rows have mismatched sizes: {left} vs {right}", finding: "set-operation-arity" },
     ErrorRow { code: "TYPE_MISMATCH", message: "column {column} in {token} query has incompatible types: {left}, {right}", finding: "set-operation-types" },
@@ -60,11 +62,11 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "TYPE_MISMATCH", message: "Insert query has mismatched column types", finding: "writes-data" },
     ErrorRow { code: "TYPE_MISMATCH", message: "Cannot cast {left} to {right}", finding: "invalid-cast" },
     ErrorRow { code: "TYPE_MISMATCH", message: "Unknown type: {type}", finding: "invalid-cast" },
-    ErrorRow { code: "TYPE_MISMATCH", message: "Cannot apply operator: {type}", finding: "compared-types" },
-    ErrorRow { code: "TYPE_MISMATCH", message: "clause must evaluate to a boolean: actual type {type}", finding: "compared-types" },
-    ErrorRow { code: "TYPE_MISMATCH", message: "Cannot check if {value} is BETWEEN {left} and {right}", finding: "compared-types" },
-    ErrorRow { code: "TYPE_MISMATCH", message: "Cannot find common type between {left} and {right}, all types", finding: "compared-types" },
-    ErrorRow { code: "TYPE_MISMATCH", message: "", finding: "compared-types" },
+    ErrorRow { code: "TYPE_MISMATCH", message: "Cannot apply operator: {type}", finding: "type-mismatch" },
+    ErrorRow { code: "TYPE_MISMATCH", message: "clause must evaluate to a boolean: actual type {type}", finding: "type-mismatch" },
+    ErrorRow { code: "TYPE_MISMATCH", message: "Cannot check if {value} is BETWEEN {left} and {right}", finding: "type-mismatch" },
+    ErrorRow { code: "TYPE_MISMATCH", message: "Cannot find common type between {left} and {right}, all types", finding: "type-mismatch" },
+    ErrorRow { code: "TYPE_MISMATCH", message: "", finding: "type-mismatch" },
     ErrorRow { code: "TYPE_NOT_FOUND", message: "", finding: "invalid-cast" },
     ErrorRow { code: "INVALID_CAST_ARGUMENT", message: "Value cannot be cast to date: {value}", finding: "date-format" },
     ErrorRow { code: "INVALID_CAST_ARGUMENT", message: "Value cannot be cast to timestamp{type}: {value}", finding: "date-format" },
@@ -90,12 +92,12 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "INVALID_FUNCTION_ARGUMENT", message: "'{value}' is not a valid TIMESTAMP field", finding: "date-format" },
     ErrorRow { code: "INVALID_FUNCTION_ARGUMENT", message: "'{value}' is not a valid TIME field", finding: "date-format" },
     ErrorRow { code: "INVALID_FUNCTION_ARGUMENT", message: "'{value}' is not a valid Time field", finding: "date-format" },
-    ErrorRow { code: "INVALID_FUNCTION_ARGUMENT", message: "Cannot unnest type: {type}", finding: "compared-types" },
+    ErrorRow { code: "INVALID_FUNCTION_ARGUMENT", message: "Cannot unnest type: {type}", finding: "type-mismatch" },
     ErrorRow { code: "INVALID_FUNCTION_ARGUMENT", message: "Cannot convert {token} to JSON", finding: "invalid-cast" },
-    ErrorRow { code: "INVALID_FUNCTION_ARGUMENT", message: "must not have more than {value} entries", finding: "too-large" },
-    ErrorRow { code: "INVALID_FUNCTION_ARGUMENT", message: "function must be less than or equal to {value}", finding: "too-large" },
+    ErrorRow { code: "INVALID_FUNCTION_ARGUMENT", message: "must not have more than {value} entries", finding: "result-too-large" },
+    ErrorRow { code: "INVALID_FUNCTION_ARGUMENT", message: "function must be less than or equal to {value}", finding: "result-too-large" },
     ErrorRow { code: "INVALID_FUNCTION_ARGUMENT", message: "", finding: "engine-error" },
-    // Grouping, aggregates and windows.
+    // Grouping, aggregates and window functions.
     ErrorRow { code: "EXPRESSION_NOT_AGGREGATE", message: "'{column}' must be an aggregate expression or appear in GROUP BY clause", finding: "missing-group-by" },
     ErrorRow { code: "EXPRESSION_NOT_AGGREGATE", message: "", finding: "missing-group-by" },
     ErrorRow { code: "MISSING_GROUP_BY", message: "", finding: "missing-group-by" },
@@ -119,7 +121,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "UNSUPPORTED_SUBQUERY", message: "", finding: "engine-error" },
     ErrorRow { code: "MISMATCHED_COLUMN_ALIASES", message: "", finding: "engine-error" },
     ErrorRow { code: "DUPLICATE_NAMED_QUERY", message: "", finding: "engine-error" },
-    // What is written rather than read, and what may not be.
+    // Writes and permissions.
     ErrorRow { code: "NOT_SUPPORTED", message: "does not support modifying table rows", finding: "writes-data" },
     ErrorRow { code: "NOT_SUPPORTED", message: "does not support inserts", finding: "writes-data" },
     ErrorRow { code: "NOT_SUPPORTED", message: "does not support deletes", finding: "writes-data" },
@@ -147,21 +149,21 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "ROLE_NOT_FOUND", message: "", finding: "permission-denied" },
     ErrorRow { code: "INVALID_PRIVILEGE", message: "", finding: "permission-denied" },
     ErrorRow { code: "TRANSACTION_CONFLICT", message: "", finding: "locked" },
-    // Time, size and the server itself.
+    // Timeouts, resource limits and server errors.
     ErrorRow { code: "EXCEEDED_TIME_LIMIT", message: "", finding: "timed-out" },
     ErrorRow { code: "OPTIMIZER_TIMEOUT", message: "", finding: "timed-out" },
     ErrorRow { code: "ABANDONED_QUERY", message: "", finding: "timed-out" },
-    ErrorRow { code: "EXCEEDED_*", message: "", finding: "too-large" },
-    ErrorRow { code: "CLUSTER_OUT_OF_MEMORY", message: "", finding: "too-large" },
-    ErrorRow { code: "GENERIC_INSUFFICIENT_RESOURCES", message: "", finding: "too-large" },
-    ErrorRow { code: "QUERY_QUEUE_FULL", message: "", finding: "too-large" },
-    ErrorRow { code: "QUERY_HAS_TOO_MANY_STAGES", message: "", finding: "too-large" },
-    ErrorRow { code: "QUERY_TEXT_TOO_LARGE", message: "", finding: "too-large" },
-    ErrorRow { code: "TOO_MANY_GROUPING_SETS", message: "", finding: "too-large" },
-    ErrorRow { code: "PAGE_TOO_LARGE", message: "", finding: "too-large" },
-    ErrorRow { code: "OUT_OF_SPILL_SPACE", message: "", finding: "too-large" },
-    ErrorRow { code: "STACK_OVERFLOW", message: "", finding: "too-large" },
-    ErrorRow { code: "ADMINISTRATIVELY_PREEMPTED", message: "", finding: "too-large" },
+    ErrorRow { code: "EXCEEDED_*", message: "", finding: "result-too-large" },
+    ErrorRow { code: "CLUSTER_OUT_OF_MEMORY", message: "", finding: "result-too-large" },
+    ErrorRow { code: "GENERIC_INSUFFICIENT_RESOURCES", message: "", finding: "result-too-large" },
+    ErrorRow { code: "QUERY_QUEUE_FULL", message: "", finding: "result-too-large" },
+    ErrorRow { code: "QUERY_HAS_TOO_MANY_STAGES", message: "", finding: "result-too-large" },
+    ErrorRow { code: "QUERY_TEXT_TOO_LARGE", message: "", finding: "result-too-large" },
+    ErrorRow { code: "TOO_MANY_GROUPING_SETS", message: "", finding: "result-too-large" },
+    ErrorRow { code: "PAGE_TOO_LARGE", message: "", finding: "result-too-large" },
+    ErrorRow { code: "OUT_OF_SPILL_SPACE", message: "", finding: "result-too-large" },
+    ErrorRow { code: "STACK_OVERFLOW", message: "", finding: "result-too-large" },
+    ErrorRow { code: "ADMINISTRATIVELY_PREEMPTED", message: "", finding: "result-too-large" },
     ErrorRow { code: "NO_NODES_AVAILABLE", message: "", finding: "connection-failed" },
     ErrorRow { code: "REMOTE_TASK_ERROR", message: "", finding: "connection-failed" },
     ErrorRow { code: "REMOTE_TASK_MISMATCH", message: "", finding: "connection-failed" },
@@ -178,7 +180,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "SYNTAX_ERROR", message: "Invalid numeric literal: {value}", finding: "invalid-cast" },
     ErrorRow { code: "SYNTAX_ERROR", message: "mismatched input '{token}'. Expecting: {suggestion}", finding: "syntax-error" },
     ErrorRow { code: "SYNTAX_ERROR", message: "", finding: "syntax-error" },
-    // The words alone, for clients that pass no code on.
+    // Message only, for clients that pass no code on.
     ErrorRow { code: "", message: "Unable to resolve reference {qualifier}", finding: "unknown-alias" },
     ErrorRow { code: "", message: "Table '{table}' does not exist", finding: "unknown-table" },
     ErrorRow { code: "", message: "Schema '{table}' does not exist", finding: "unknown-schema" },
@@ -194,7 +196,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "Table function '{function}' not registered", finding: "unknown-function" },
     ErrorRow { code: "", message: "Function '{function}' not registered", finding: "unknown-function" },
     ErrorRow { code: "", message: "Unexpected parameters () for function {function}. Expected", finding: "wrong-argument-count" },
-    ErrorRow { code: "", message: "Unexpected parameters ({type}) for function {function}. Expected: {suggestion}", finding: "compared-types" },
+    ErrorRow { code: "", message: "Unexpected parameters ({type}) for function {function}. Expected: {suggestion}", finding: "type-mismatch" },
     ErrorRow { code: "", message: "Expected a lambda that takes {left} argument(s) but got {right}", finding: "wrong-argument-count" },
     ErrorRow { code: "", message: "query has different number of fields: {left}, {right}", finding: "set-operation-arity" },
     ErrorRow { code: "", message: "Values rows have mismatched sizes: {left} vs {right}", finding: "set-operation-arity" },
@@ -204,10 +206,10 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "Insert query has mismatched column types", finding: "writes-data" },
     ErrorRow { code: "", message: "Cannot cast {left} to {right}", finding: "invalid-cast" },
     ErrorRow { code: "", message: "Unknown type: {type}", finding: "invalid-cast" },
-    ErrorRow { code: "", message: "Cannot apply operator: {type}", finding: "compared-types" },
-    ErrorRow { code: "", message: "clause must evaluate to a boolean: actual type {type}", finding: "compared-types" },
-    ErrorRow { code: "", message: "Cannot check if {value} is BETWEEN {left} and {right}", finding: "compared-types" },
-    ErrorRow { code: "", message: "Cannot find common type between {left} and {right}, all types", finding: "compared-types" },
+    ErrorRow { code: "", message: "Cannot apply operator: {type}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "clause must evaluate to a boolean: actual type {type}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Cannot check if {value} is BETWEEN {left} and {right}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Cannot find common type between {left} and {right}, all types", finding: "type-mismatch" },
     ErrorRow { code: "", message: "Value cannot be cast to date: {value}", finding: "date-format" },
     ErrorRow { code: "", message: "Value cannot be cast to timestamp{type}: {value}", finding: "date-format" },
     ErrorRow { code: "", message: "Value cannot be cast to timestamp: {value}", finding: "date-format" },
@@ -224,10 +226,10 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "'{value}' is not a valid TIMESTAMP field", finding: "date-format" },
     ErrorRow { code: "", message: "'{value}' is not a valid TIME field", finding: "date-format" },
     ErrorRow { code: "", message: "'{value}' is not a valid Time field", finding: "date-format" },
-    ErrorRow { code: "", message: "Cannot unnest type: {type}", finding: "compared-types" },
+    ErrorRow { code: "", message: "Cannot unnest type: {type}", finding: "type-mismatch" },
     ErrorRow { code: "", message: "Cannot convert {token} to JSON", finding: "invalid-cast" },
-    ErrorRow { code: "", message: "must not have more than {value} entries", finding: "too-large" },
-    ErrorRow { code: "", message: "function must be less than or equal to {value}", finding: "too-large" },
+    ErrorRow { code: "", message: "must not have more than {value} entries", finding: "result-too-large" },
+    ErrorRow { code: "", message: "function must be less than or equal to {value}", finding: "result-too-large" },
     ErrorRow { code: "", message: "'{column}' must be an aggregate expression or appear in GROUP BY clause", finding: "missing-group-by" },
     ErrorRow { code: "", message: "clause cannot contain aggregations, window functions or grouping operations: [{function}]", finding: "aggregate-in-where" },
     ErrorRow { code: "", message: "Cannot nest aggregations inside aggregation '{function}'", finding: "aggregate-in-where" },
@@ -243,14 +245,14 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "Cannot nest window functions", finding: "aggregate-in-where" },
     ErrorRow { code: "", message: "DISTINCT is not supported for non-aggregation functions", finding: "aggregate-in-where" },
     ErrorRow { code: "", message: "A GROUPING() operation can only be used with a corresponding", finding: "missing-group-by" },
-    ErrorRow { code: "", message: "must evaluate to a {left} (actual: {right})", finding: "compared-types" },
-    ErrorRow { code: "", message: "result of subquery must be of the same type: {left} vs {right}", finding: "compared-types" },
-    ErrorRow { code: "", message: "Result types for IF must be the same: {left} vs {right}", finding: "compared-types" },
-    ErrorRow { code: "", message: "Types are not comparable with NULLIF: {left} vs {right}", finding: "compared-types" },
-    ErrorRow { code: "", message: "Cannot negate {type}", finding: "compared-types" },
-    ErrorRow { code: "", message: "Cannot extract {token} from {type}", finding: "compared-types" },
-    ErrorRow { code: "", message: "Cannot use {left} for subscript of {right}", finding: "compared-types" },
-    ErrorRow { code: "", message: "Expression {column} is not of type ROW", finding: "compared-types" },
+    ErrorRow { code: "", message: "must evaluate to a {left} (actual: {right})", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "result of subquery must be of the same type: {left} vs {right}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Result types for IF must be the same: {left} vs {right}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Types are not comparable with NULLIF: {left} vs {right}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Cannot negate {type}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Cannot extract {token} from {type}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Cannot use {left} for subscript of {right}", finding: "type-mismatch" },
+    ErrorRow { code: "", message: "Expression {column} is not of type ROW", finding: "type-mismatch" },
     ErrorRow { code: "", message: "Unable to cast {value} to {type}", finding: "invalid-cast" },
     ErrorRow { code: "", message: "Table '{table}' already exists", finding: "writes-data" },
     ErrorRow { code: "", message: "backquoted identifiers are not supported", finding: "syntax-error" },
@@ -265,7 +267,7 @@ pub static ERRORS: &[ErrorRow] = &[
     ErrorRow { code: "", message: "Access Denied: {token}", finding: "permission-denied" },
     ErrorRow { code: "", message: "Query exceeded the maximum {token} time limit", finding: "timed-out" },
     ErrorRow { code: "", message: "Query exceeded maximum time limit", finding: "timed-out" },
-    ErrorRow { code: "", message: "Query exceeded {token} limit", finding: "too-large" },
+    ErrorRow { code: "", message: "Query exceeded {token} limit", finding: "result-too-large" },
     ErrorRow { code: "", message: "does not support modifying table rows", finding: "writes-data" },
     ErrorRow { code: "", message: "does not support inserts", finding: "writes-data" },
     ErrorRow { code: "", message: "does not support deletes", finding: "writes-data" },

@@ -1,11 +1,13 @@
 #![doc = include_str!("connection_failed.md")]
 
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
+/// The `connection-failed` rule, described in the module documentation.
 pub static RULE: Rule = Rule {
     code: "connection-failed",
-    group: "engine",
+    group: RuleGroup::Engine,
+    error_type: ErrorType::ConnectionError,
     page: include_str!("connection_failed.md"),
-    check: only_the_engine_knows,
+    ..Rule::DEFAULTS
 };

@@ -1,7 +1,13 @@
 #![doc = include_str!("engine_error.md")]
 
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "engine-error", group: "engine", page: include_str!("engine_error.md"), check: only_the_engine_knows };
+/// The `engine-error` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "engine-error",
+    group: RuleGroup::Engine,
+    error_type: ErrorType::Unknown,
+    page: include_str!("engine_error.md"),
+    ..Rule::DEFAULTS
+};

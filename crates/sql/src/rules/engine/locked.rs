@@ -1,7 +1,13 @@
 #![doc = include_str!("locked.md")]
 
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "locked", group: "engine", page: include_str!("locked.md"), check: only_the_engine_knows };
+/// The `locked` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "locked",
+    group: RuleGroup::Engine,
+    error_type: ErrorType::ConnectionError,
+    page: include_str!("locked.md"),
+    ..Rule::DEFAULTS
+};

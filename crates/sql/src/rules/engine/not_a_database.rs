@@ -1,11 +1,13 @@
 #![doc = include_str!("not_a_database.md")]
 
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
+/// The `not-a-database` rule, described in the module documentation.
 pub static RULE: Rule = Rule {
     code: "not-a-database",
-    group: "engine",
+    group: RuleGroup::Engine,
+    error_type: ErrorType::ConnectionError,
     page: include_str!("not_a_database.md"),
-    check: only_the_engine_knows,
+    ..Rule::DEFAULTS
 };

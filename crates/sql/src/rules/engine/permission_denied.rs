@@ -1,11 +1,13 @@
 #![doc = include_str!("permission_denied.md")]
 
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
+/// The `permission-denied` rule, described in the module documentation.
 pub static RULE: Rule = Rule {
     code: "permission-denied",
-    group: "engine",
+    group: RuleGroup::Engine,
+    error_type: ErrorType::PermissionDenied,
     page: include_str!("permission_denied.md"),
-    check: only_the_engine_knows,
+    ..Rule::DEFAULTS
 };

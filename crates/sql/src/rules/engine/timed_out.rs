@@ -1,7 +1,13 @@
 #![doc = include_str!("timed_out.md")]
 
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "timed-out", group: "engine", page: include_str!("timed_out.md"), check: only_the_engine_knows };
+/// The `timed-out` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "timed-out",
+    group: RuleGroup::Engine,
+    error_type: ErrorType::Timeout,
+    page: include_str!("timed_out.md"),
+    ..Rule::DEFAULTS
+};

@@ -1,11 +1,13 @@
 #![doc = include_str!("unknown_schema.md")]
 
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
+/// The `unknown-schema` rule, described in the module documentation.
 pub static RULE: Rule = Rule {
     code: "unknown-schema",
-    group: "engine",
+    group: RuleGroup::Engine,
+    error_type: ErrorType::TableNotFound,
     page: include_str!("unknown_schema.md"),
-    check: only_the_engine_knows,
+    ..Rule::DEFAULTS
 };

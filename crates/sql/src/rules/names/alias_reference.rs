@@ -3,29 +3,39 @@
 use sqlparser::ast::Expr;
 
 use crate::finding::{Applicability, Finding, Severity};
-use crate::mend;
-use crate::rules::shape::{aggregate_fixes, window_fixes};
-use crate::rules::{Rule, Subject};
-use crate::scope::{Clause, Meaning, place};
+use crate::fixes;
+use crate::fixes::{aggregates, windows};
+use crate::resolve::{Clause, ColumnBinding, expr_span};
+use crate::rule::{ErrorType, RewriteScope, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "alias-reference", group: "names", page: include_str!("alias_reference.md"), check };
+/// The `alias-reference` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "alias-reference",
+    group: RuleGroup::Names,
+    error_type: ErrorType::ColumnNotFound,
+    // A condition on an aggregate moves from WHERE to HAVING.
+    rewrites: Some(RewriteScope { clauses: &["WHERE"], tokens: &["AND"], moves: true }),
+    page: include_str!("alias_reference.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    for reference in &subject.facts.references {
-        let Meaning::HiddenAlias(item) = reference.meaning else { continue };
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    for reference in &ctx.resolution.references {
+        let ColumnBinding::AliasNotVisible(item) = reference.binding else { continue };
         let name = reference.name.value.as_str();
         let clause = match reference.clause {
             Clause::Select => "the same SELECT",
-            other => other.word(),
+            other => other.keyword(),
         };
-        let expression = subject.facts.blocks[reference.block].items.get(item).and_then(|i| i.expression);
+        let expression = ctx.resolution.blocks[reference.block].items.get(item).and_then(|i| i.expression);
         let filters = matches!(reference.clause, Clause::Where | Clause::On);
-        // An aggregate may stand in HAVING and ORDER BY, a window function in ORDER BY; nowhere else but in SELECT.
+        // Outside of SELECT, an aggregate is allowed in HAVING and ORDER BY, a window function in
+        // ORDER BY.
         let aggregate =
-            subject.item_aggregates(reference.block, item) && (filters || reference.clause == Clause::GroupBy);
-        let window = expression.is_some_and(|e| has_window(subject, e)) && reference.clause != Clause::OrderBy;
+            ctx.item_has_aggregate(reference.block, item) && (filters || reference.clause == Clause::GroupBy);
+        let window = expression.is_some_and(|e| has_window(ctx, e)) && reference.clause != Clause::OrderBy;
         let written = expression.map(|e| if is_simple(e) { e.to_string() } else { format!("({e})") });
         let rest = match &written {
             Some(_) if window => "compute it in a subquery and use it in the outer query".to_string(),
@@ -38,26 +48,26 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let mut finding = Finding::new(
             "alias-reference",
             Severity::Error,
-            subject.query.span(reference.place),
+            ctx.query.span(reference.span),
             name,
             format!("the alias `{name}` cannot be used in {clause}"),
         )
-        .suggest(repeated.clone())
-        .advise(format!("The alias {name} is not visible in {clause}: {rest}."));
-        if aggregate && mend::worth_mending(subject, out) {
-            finding.fixes.extend(aggregate_fixes::for_alias(reference, item, subject));
-        } else if window && reference.clause == Clause::Where && mend::worth_mending(subject, out) {
-            finding.fixes.extend(window_fixes::from_where(reference.block, subject));
-        } else if let Some(text) = repeated.filter(|_| mend::worth_mending(subject, out)) {
-            let why = format!("`{name}` stands for that expression, which every clause can compute");
-            let span = subject.query.span(reference.place);
-            finding.fixes.push(mend::replace(span, text, Applicability::Safe, why));
+        .with_suggestion(repeated.clone())
+        .with_advice(format!("The alias {name} is not visible in {clause}: {rest}."));
+        if aggregate && fixes::within_fix_budget(ctx, out) {
+            finding.fixes.extend(aggregates::fix_for_alias(reference, item, ctx));
+        } else if window && reference.clause == Clause::Where && fixes::within_fix_budget(ctx, out) {
+            finding.fixes.extend(windows::rewrite_where(reference.block, ctx));
+        } else if let Some(text) = repeated.filter(|_| fixes::within_fix_budget(ctx, out)) {
+            let why = format!("`{name}` is that expression, which every clause can compute");
+            let span = ctx.query.span(reference.span);
+            finding.fixes.push(fixes::replace(span, text, Applicability::Safe, why));
         }
         out.push(finding);
     }
 }
 
-/// Whether an expression keeps its meaning wherever it is put.
+/// Returns whether an expression keeps its meaning in any context.
 fn is_simple(expression: &Expr) -> bool {
     matches!(
         expression,
@@ -65,9 +75,10 @@ fn is_simple(expression: &Expr) -> bool {
     )
 }
 
-fn has_window(subject: &Subject<'_>, expression: &Expr) -> bool {
-    let span = subject.query.span(place(expression));
-    subject.facts.calls.iter().any(|c| {
-        c.window && span.start <= subject.query.span(c.place).start && subject.query.span(c.place).start < span.end
-    })
+fn has_window(ctx: &RuleContext<'_>, expression: &Expr) -> bool {
+    let span = ctx.query.span(expr_span(expression));
+    ctx.resolution
+        .calls
+        .iter()
+        .any(|c| c.has_over && span.start <= ctx.query.span(c.span).start && ctx.query.span(c.span).start < span.end)
 }

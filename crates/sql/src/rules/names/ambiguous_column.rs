@@ -3,23 +3,33 @@
 use sqlparser::ast::BinaryOperator;
 
 use crate::finding::{Applicability, Finding, Fix, Severity};
-use crate::mend;
-use crate::rules::names::joined_twice;
-use crate::rules::names::kinship::evidence;
-use crate::rules::{Rule, Subject};
-use crate::scope::{JoinKind, Meaning, Reference, SourceId};
+use crate::fixes;
+use crate::fixes::columns::duplicate_alias;
+use crate::fixes::columns::evidence::ownership_evidence;
+use crate::fixes::score::WEIGHTS;
+use crate::resolve::{ColumnBinding, ColumnReference, JoinKind, SourceId};
+use crate::rule::{ErrorType, RewriteScope, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "ambiguous-column", group: "names", page: include_str!("ambiguous_column.md"), check };
+/// The `ambiguous-column` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "ambiguous-column",
+    group: RuleGroup::Names,
+    error_type: ErrorType::AmbiguousColumn,
+    // References to the second use of a table are qualified with its own alias.
+    rewrites: Some(RewriteScope { clauses: &[], tokens: &["a name"], moves: false }),
+    page: include_str!("ambiguous_column.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    for reference in &subject.facts.references {
-        let Meaning::Ambiguous(sources) = &reference.meaning else { continue };
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    for reference in &ctx.resolution.references {
+        let ColumnBinding::Ambiguous(sources) = &reference.binding else { continue };
         let name = reference.name.value.as_str();
-        let mut owners: Vec<&str> = sources.iter().map(|&s| subject.facts.sources[s].called()).collect();
+        let mut owners: Vec<&str> = sources.iter().map(|&s| ctx.resolution.sources[s].display_name()).collect();
         owners.dedup();
-        let quoted = |n: &str| subject.context.dialect.quoted(n);
+        let quoted = |n: &str| ctx.context.dialect.quote_identifier(n);
         let (message, advice) = match (owners.as_slice(), sources.as_slice()) {
             ([only], [first, second, ..]) if first == second => (
                 format!("`{only}` has two columns called `{name}`"),
@@ -39,94 +49,104 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             }
         };
         let mut finding =
-            Finding::new("ambiguous-column", Severity::Error, subject.query.span(reference.place), name, message)
-                .advise(advice);
+            Finding::new("ambiguous-column", Severity::Error, ctx.query.span(reference.span), name, message)
+                .with_advice(advice);
         if owners.len() > 1 {
-            finding.fixes = fixes(reference, sources, subject);
-        } else if mend::worth_mending(subject, out) {
-            finding.fixes = joined_twice::fixes(sources, subject);
+            finding.fixes = qualifier_fixes(reference, sources, ctx);
+        } else if fixes::within_fix_budget(ctx, out) {
+            finding.fixes = duplicate_alias::alias_fixes(sources, ctx);
         }
         out.push(finding);
     }
 }
 
-/// Each owner is a way to mend it. Where the join makes the owners equal, any of them is right.
-fn fixes(reference: &Reference<'_>, sources: &[SourceId], subject: &Subject<'_>) -> Vec<Fix> {
-    let facts = subject.facts;
+/// Returns a fix for each source that has the column. If the join makes them equal, any of them is
+/// right.
+fn qualifier_fixes(reference: &ColumnReference<'_>, sources: &[SourceId], ctx: &RuleContext<'_>) -> Vec<Fix> {
+    let resolution = ctx.resolution;
     let name = reference.name.value.as_str();
-    let column =
-        |s: SourceId| facts.sources[s].column_names().iter().position(|c| c.eq_ignore_ascii_case(name)).map(|i| (s, i));
+    let column = |s: SourceId| {
+        resolution.sources[s].column_names().iter().position(|c| c.eq_ignore_ascii_case(name)).map(|i| (s, i))
+    };
     let equal = |a: SourceId, b: SourceId| {
         let (a, b) = (column(a), column(b));
-        facts.operations.iter().any(|o| {
+        resolution.operations.iter().any(|o| {
             *o.operator == BinaryOperator::Eq
-                && o.required
+                && o.is_conjunct
                 && ((o.left.column == a && o.right.column == b) || (o.left.column == b && o.right.column == a))
         })
     };
-    let partner = mend::partner(subject, reference);
+    let compared_column = fixes::compared_column(ctx, reference);
     let all_equal = sources.windows(2).all(|w| equal(w[0], w[1]));
-    // A table that the question names, or that the query asks for more, is the likelier owner.
-    let mut ranked: Vec<Owner> = sources
+    // A table that the question mentions, or that the query refers to more often, is the likelier
+    // owner.
+    let mut ranked: Vec<ColumnOwner> = sources
         .iter()
         .enumerate()
         .map(|(n, &s)| {
-            let asked = usize::from(facts.sources[s].table().is_some_and(|t| mend::asked_for(subject, &t.name)));
-            let uses = facts.references.iter().filter(|r| {
+            let mentioned =
+                isize::from(resolution.sources[s].table().is_some_and(|t| fixes::question_mentions(ctx, &t.name)));
+            let uses = resolution.references.iter().filter(|r| {
                 r.block == reference.block
                     && r.clause == reference.clause
-                    && matches!(r.meaning, Meaning::Column(x, _) if x == s)
+                    && matches!(r.binding, ColumnBinding::Column(x, _) if x == s)
             });
-            let misfit = mend::misfit(subject, partner, s, name);
-            let doubt = misfit as isize - (4 * asked + uses.count().min(3) * 3) as isize;
-            Owner { doubt: doubt - evidence(reference, s, name, subject), position: n as isize, source: s }
+            let comparison_penalty = fixes::comparison_penalty(ctx, compared_column, s, name);
+            let uses = uses.count().min(WEIGHTS.max_owner_uses) as isize;
+            let penalty = comparison_penalty as isize - WEIGHTS.owner_mention * mentioned - WEIGHTS.owner_use * uses;
+            ColumnOwner {
+                penalty: penalty - ownership_evidence(reference, s, name, ctx),
+                position: n as isize,
+                source: s,
+            }
         })
         .collect();
     if all_equal {
         // Equal, except that an outer join may leave the joined side empty.
-        let is_outer = |s: SourceId| isize::from(facts.sources[s].join == JoinKind::Outer);
-        ranked = sources.iter().map(|&s| Owner { doubt: is_outer(s), position: 0, source: s }).collect();
+        let is_outer =
+            |s: SourceId| WEIGHTS.outer_joined_owner * isize::from(resolution.sources[s].join == JoinKind::Outer);
+        ranked = sources.iter().map(|&s| ColumnOwner { penalty: is_outer(s), position: 0, source: s }).collect();
     }
-    ranked.sort_by_key(Owner::rank);
+    ranked.sort_by_key(ColumnOwner::rank);
     ranked.dedup_by_key(|owner| owner.source);
-    // Of two uses of one table only their places differ, which says nothing.
-    let table = |s: SourceId| facts.sources[s].table();
+    // Two uses of one table differ only in their position, which is not evidence.
+    let table = |s: SourceId| resolution.sources[s].table();
     let tied = match ranked.as_slice() {
         [best, next, ..] => {
             let same = table(best.source).zip(table(next.source)).is_some_and(|(a, b)| std::ptr::eq(a, b));
-            same && next.rank() - best.rank() < 2
+            same && next.rank() - best.rank() < WEIGHTS.min_owner_lead
         }
         _ => false,
     };
     let likely = if tied { Applicability::Suggested } else { Applicability::Likely };
-    let span = subject.query.span(reference.place);
-    let best = ranked.first().map(|owner| owner.doubt);
-    let ways = ranked.into_iter().enumerate().filter_map(|(n, Owner { doubt, source, .. })| {
-        let names = facts.sources[source].column_names();
+    let span = ctx.query.span(reference.span);
+    let best = ranked.first().map(|owner| owner.penalty);
+    let fixes = ranked.into_iter().enumerate().filter_map(|(n, ColumnOwner { penalty: doubt, source, .. })| {
+        let names = resolution.sources[source].column_names();
         let written = names.iter().find(|c| c.eq_ignore_ascii_case(name))?;
-        let text = mend::qualified(subject, source, written)?;
-        let called = facts.sources[source].called();
+        let text = fixes::qualified_column(ctx, source, written)?;
+        let called = resolution.sources[source].display_name();
         if all_equal {
-            let why = format!("the join makes `{name}` equal in all of them, so `{called}` is as good as any");
-            return Some(mend::replace(span, text, Applicability::Safe, why));
+            let why = format!("the join makes `{name}` equal in all of them, so `{called}` gives the same result");
+            return Some(fixes::replace(span, text, Applicability::Safe, why));
         }
-        let why = format!("`{called}` is the likeliest owner of `{name}`");
-        Some(Fix { tied: n > 0 && best == Some(doubt), ..mend::replace(span, text, likely, why) })
+        let why = format!("`{called}` is the most likely table for `{name}`");
+        Some(Fix { is_tied_with_previous: n > 0 && best == Some(doubt), ..fixes::replace(span, text, likely, why) })
     });
-    ways.collect()
+    fixes.collect()
 }
 
 /// A source that has the ambiguous column.
-struct Owner {
-    /// What speaks against it; lower is better.
-    doubt: isize,
-    /// Where it is in FROM: decides between owners of equal doubt, and is no evidence.
+struct ColumnOwner {
+    /// Evidence against it; lower is better.
+    penalty: isize,
+    /// Position in FROM: breaks ties between equal penalties, but is not evidence.
     position: isize,
     source: SourceId,
 }
 
-impl Owner {
+impl ColumnOwner {
     fn rank(&self) -> isize {
-        self.doubt + self.position
+        self.penalty + self.position
     }
 }

@@ -3,46 +3,58 @@
 use sqlparser::tokenizer::Token;
 
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity, Span};
-use crate::mend;
-use crate::pieces::code_only;
-use crate::query::Failure;
-use crate::rules::names::unknown_function::{is_unknown, known_elsewhere};
-use crate::rules::{Rule, Subject};
-use crate::scope::Call;
+use crate::fixes;
+use crate::parse::parsed_query::ParseFailure;
+use crate::resolve::FunctionCall;
+use crate::rule::{ErrorType, RewriteScope, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
+use crate::rules::names::unknown_function::{dialects_with_function, is_unknown_function};
+use crate::text::lexical::mask_quotes_and_comments;
 
-/// See the page.
-pub static RULE: Rule = Rule { code: "unquoted-name", group: "names", page: include_str!("unquoted_name.md"), check };
+/// The `unquoted-name` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "unquoted-name",
+    group: RuleGroup::Names,
+    error_type: ErrorType::SyntaxError,
+    repair_order: 2,
+    // Every name that was split into tokens is joined at once.
+    rewrites: Some(RewriteScope { clauses: &[], tokens: &["a name"], moves: false }),
+    page: include_str!("unquoted_name.md"),
+    check,
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let Some(schema) = subject.context.schema else { return };
-    let parses = match &subject.query.failure {
-        Some(Failure::Syntax { .. }) => false,
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let Some(schema) = ctx.context.schema else { return };
+    let parses = match &ctx.query.failure {
+        Some(ParseFailure::Syntax { .. }) => false,
         None => true,
         Some(_) => return,
     };
-    // What parses is a name in pieces only where it calls what nobody knows.
-    let made_up = |c: &Call<'_>| is_unknown(c, subject) && known_elsewhere(c, subject).is_empty();
-    let calls: Vec<usize> = subject.facts.calls.iter().filter(|c| made_up(c)).map(|c| start(c, subject)).collect();
-    // Nor can a reserved word be a name, so that one which begins such a name is its first piece.
-    let reserved = subject.facts.plain_names.iter().filter(|n| subject.context.dialect.reserved.contains(&n.value));
-    let pieces: Vec<usize> = reserved.map(|n| subject.query.span(n.span).start).collect();
+    // Text that parses contains a split name only if it calls an unknown function.
+    let made_up = |c: &FunctionCall<'_>| is_unknown_function(c, ctx) && dialects_with_function(c, ctx).is_empty();
+    let calls: Vec<usize> = ctx.resolution.calls.iter().filter(|c| made_up(c)).map(|c| call_start(c, ctx)).collect();
+    // A reserved word cannot be a name either, so one at the start of such a name is its first
+    // token.
+    let reserved =
+        ctx.resolution.unquoted_identifiers.iter().filter(|n| ctx.context.dialect.reserved_words.contains(&n.value));
+    let pieces: Vec<usize> = reserved.map(|n| ctx.query.span(n.span).start).collect();
     if parses && calls.is_empty() && pieces.is_empty() {
         return;
     }
-    let code = code_only(&subject.query.source);
+    let code = mask_quotes_and_comments(&ctx.query.source);
     let mut names: Vec<&str> = Vec::new();
     for table in schema.tables() {
         let own = std::iter::once(table.name.as_str()).chain(table.columns.iter().map(|c| c.name.as_str()));
         names.extend(own.filter(|n| n.contains([' ', '(', '%', '-', '/']) && n.len() > 3));
     }
-    // The longest first: `Free Meal Count (K-12)` holds `Free Meal Count`.
+    // Longest first: `Free Meal Count (K-12)` contains `Free Meal Count`.
     names.sort_by_key(|n| (std::cmp::Reverse(n.len()), *n));
     names.dedup();
     let mut found: Vec<(Span, &str)> = Vec::new();
-    for span in called(subject) {
-        let squeezed = squeeze(subject.query.text(span));
-        let Some(name) = names.iter().find(|n| squeeze(n) == squeezed) else { continue };
-        if (!parses || calls.contains(&span.start)) && subject.query.text(span) != *name {
+    for span in unknown_call_spans(ctx) {
+        let squeezed = alphanumeric_lowercase(ctx.query.text(span));
+        let Some(name) = names.iter().find(|n| alphanumeric_lowercase(n) == squeezed) else { continue };
+        if (!parses || calls.contains(&span.start)) && ctx.query.text(span) != *name {
             found.push((span, name));
         }
     }
@@ -59,55 +71,55 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     }
     found.sort_by_key(|(span, _)| *span);
     let Some((first, name)) = found.first().copied() else { return };
-    let dialect = subject.context.dialect;
-    let edits = found.iter().map(|(span, name)| Edit { span: *span, text: dialect.quoted(name) }).collect();
-    let quoted = dialect.quoted(name);
+    let dialect = ctx.context.dialect;
+    let edits = found.iter().map(|(span, name)| Edit { span: *span, text: dialect.quote_identifier(name) }).collect();
+    let quoted = dialect.quote_identifier(name);
     out.push(
         Finding::new(
             RULE.code,
             Severity::Error,
             first,
             name,
-            format!("`{name}` is a name with spaces or signs in it: it needs quotes"),
+            format!("`{name}` contains spaces or special characters: it needs quotes"),
         )
-        .suggest(Some(quoted.clone()))
-        .advise(format!("{name} needs quotes: write {quoted}."))
-        .mend(Fix {
-            tied: false,
+        .with_suggestion(Some(quoted.clone()))
+        .with_advice(format!("{name} needs quotes: write {quoted}."))
+        .with_fix(Fix {
+            is_tied_with_previous: false,
             edits,
             applicability: Applicability::Safe,
-            why: "a name with spaces or signs in it is one name only in quotes".into(),
+            why: "an identifier with spaces or special characters must be quoted".into(),
         }),
     );
 }
 
-/// Where a call begins.
-fn start(call: &Call<'_>, subject: &Subject<'_>) -> usize {
-    subject.query.span(call.place).start
+fn call_start(call: &FunctionCall<'_>, ctx: &RuleContext<'_>) -> usize {
+    ctx.query.span(call.span).start
 }
 
-/// The letters and digits of a name, in lower case.
-fn squeeze(name: &str) -> String {
+/// Returns the letters and digits of a name, in lower case.
+fn alphanumeric_lowercase(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// What looks like the call of a function that the dialect does not have, `Enrollment(K-12)`, with its parentheses.
-fn called(subject: &Subject<'_>) -> Vec<Span> {
-    if !mend::worth_mending(subject, &[]) {
+/// Returns the spans, including parentheses, of what look like calls of functions that the dialect
+/// does not have: `Enrollment(K-12)`.
+fn unknown_call_spans(ctx: &RuleContext<'_>) -> Vec<Span> {
+    if !fixes::within_fix_budget(ctx, &[]) {
         return Vec::new();
     }
-    let words = mend::words(subject);
-    let functions = subject.context.dialect.functions;
+    let tokens = fixes::significant_tokens(ctx);
+    let functions = ctx.context.dialect.functions;
     let mut out: Vec<Span> = Vec::new();
-    for (at, (span, token)) in words.iter().enumerate() {
+    for (at, (span, token)) in tokens.iter().enumerate() {
         let Token::Word(word) = token else { continue };
-        let opens = words.get(at + 1).is_some_and(|(_, t)| *t == Token::LParen);
+        let opens = tokens.get(at + 1).is_some_and(|(_, t)| *t == Token::LParen);
         let known = functions.get(&word.value.to_lowercase()).is_some();
         if word.quote_style.is_some() || !opens || known || out.last().is_some_and(|o| span.start < o.end) {
             continue;
         }
-        // A name has no parentheses in its parentheses.
-        let close = words[at + 2..].iter().find(|(_, t)| matches!(t, Token::LParen | Token::RParen));
+        // A name has no nested parentheses.
+        let close = tokens[at + 2..].iter().find(|(_, t)| matches!(t, Token::LParen | Token::RParen));
         out.extend(close.filter(|(_, t)| *t == Token::RParen).map(|(c, _)| span.join(*c)));
     }
     out

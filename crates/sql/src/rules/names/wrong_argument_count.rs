@@ -1,11 +1,13 @@
 #![doc = include_str!("wrong_argument_count.md")]
 
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
+/// The `wrong-argument-count` rule, described in the module documentation.
 pub static RULE: Rule = Rule {
     code: "wrong-argument-count",
-    group: "names",
+    group: RuleGroup::Names,
+    error_type: ErrorType::FunctionNotFound,
     page: include_str!("wrong_argument_count.md"),
-    check: only_the_engine_knows,
+    ..Rule::DEFAULTS
 };

@@ -2,44 +2,48 @@
 
 use sqlparser::ast::FunctionArguments;
 
-use crate::finding::{Finding, Fix, Severity, Span};
-use crate::mend;
-use crate::rules::names::unknown_function::{is_unknown, known_elsewhere};
-use crate::rules::portable::moments::{is_present, present};
-use crate::rules::portable::rephrase::{is_foreign_form, rephrase};
-use crate::rules::{Rule, Subject};
-use crate::scope::{Call, Meaning, Reference};
+use crate::finding::{Finding, Severity};
+use crate::fixes;
+use crate::fixes::transpile::calls::{is_foreign_call, transpile_call};
+use crate::fixes::transpile::dates::{current_time_fix, is_current_time_keyword, with_day_offset};
+use crate::resolve::{ColumnBinding, ColumnReference, FunctionCall};
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
+use crate::rules::names::unknown_function::{dialects_with_function, is_unknown_function};
 
-/// See the page.
+/// The `function-of-another-dialect` rule, described in the module documentation.
 pub static RULE: Rule = Rule {
     code: "function-of-another-dialect",
-    group: "portable",
+    group: RuleGroup::Portable,
+    error_type: ErrorType::FunctionNotFound,
     page: include_str!("function_of_another_dialect.md"),
     check,
+    ..Rule::DEFAULTS
 };
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let dialect = subject.context.dialect;
-    words(subject, out);
-    for call in &subject.facts.calls {
-        if call.known.is_some() && is_foreign_form(call, subject) {
-            let name = call.lower.to_uppercase();
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let dialect = ctx.context.dialect;
+    check_current_time_keywords(ctx, out);
+    for call in &ctx.resolution.calls {
+        if call.definition.is_some() && is_foreign_call(call, ctx) {
+            let name = call.lower_name.to_uppercase();
             let message = format!("{} has {name}, but not with these arguments", dialect.name);
-            let span = subject.query.span(call.place);
-            let mut finding = Finding::new(RULE.code, Severity::Error, span, &call.lower, message)
-                .advise(format!("{name} does not take these arguments in {}. {}", dialect.name, dialect.notes));
-            finding.fixes.extend(rephrase(call, subject));
+            let span = ctx.query.span(call.span);
+            let mut finding = Finding::new(RULE.code, Severity::Error, span, &call.lower_name, message).with_advice(
+                format!("{name} does not take these arguments in {}. {}", dialect.name, dialect.prompt_notes),
+            );
+            finding.fixes.extend(transpile_call(call, ctx));
             out.push(finding);
             continue;
         }
-        if !is_unknown(call, subject) {
+        if !is_unknown_function(call, ctx) {
             continue;
         }
-        let elsewhere = known_elsewhere(call, subject);
+        let elsewhere = dialects_with_function(call, ctx);
         if elsewhere.is_empty() {
             continue;
         }
-        let name = call.lower.to_uppercase();
+        let name = call.lower_name.to_uppercase();
         let owners = match elsewhere.as_slice() {
             [only] => format!("{only} has"),
             several => format!("{} have", several.join(", ")),
@@ -47,47 +51,41 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let mut finding = Finding::new(
             RULE.code,
             Severity::Error,
-            subject.query.span(call.place),
-            &call.lower,
+            ctx.query.span(call.span),
+            &call.lower_name,
             format!("{} has no function {name} ({owners} it)", dialect.name),
         )
-        .advise(format!("{name} does not exist in {}. {}", dialect.name, dialect.notes));
-        finding.fixes.extend(rephrase(call, subject));
+        .with_advice(format!("{name} does not exist in {}. {}", dialect.name, dialect.prompt_notes));
+        finding.fixes.extend(transpile_call(call, ctx));
         out.push(finding);
     }
 }
 
-/// Words for the present moment that stand without parentheses.
-fn words(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let dialect = subject.context.dialect;
+/// Reports keywords for the current time that are written without parentheses.
+fn check_current_time_keywords(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let dialect = ctx.context.dialect;
     let names =
-        subject.facts.references.iter().filter(|r| is_present_moment(r)).map(|r| (r.place, r.name.value.as_str()));
-    let bare = |call: &&Call<'_>| {
+        ctx.resolution.references.iter().filter(|r| is_current_time(r)).map(|r| (r.span, r.name.value.as_str()));
+    let bare = |call: &&FunctionCall<'_>| {
         let alone = call.node.is_some_and(|n| matches!(n.args, FunctionArguments::None));
-        alone && call.known.is_none() && is_present(&call.lower)
+        alone && call.definition.is_none() && is_current_time_keyword(&call.lower_name)
     };
-    let calls = subject.facts.calls.iter().filter(bare).map(|call| (call.place, call.lower.as_str()));
+    let calls = ctx.resolution.calls.iter().filter(bare).map(|call| (call.span, call.lower_name.as_str()));
     for (place, name) in names.chain(calls) {
-        let (span, name) = (subject.query.span(place), name.to_uppercase());
-        let message = format!("{} does not know the word {name}", dialect.name);
+        let (span, name) = (ctx.query.span(place), name.to_uppercase());
+        let message = format!("{} has no keyword {name}", dialect.name);
         let mut finding = Finding::new(RULE.code, Severity::Error, span, &name, message)
-            .advise(format!("{name} does not exist in {}. {}", dialect.name, dialect.notes));
-        if mend::worth_mending(subject, out) {
-            finding.fixes.extend(present(span, subject));
-            finding.span = with_days(span, &finding.fixes);
+            .with_advice(format!("{name} does not exist in {}. {}", dialect.name, dialect.prompt_notes));
+        if fixes::within_fix_budget(ctx, out) {
+            finding.fixes.extend(current_time_fix(span, ctx));
+            finding.span = with_day_offset(span, &finding.fixes);
         }
         out.push(finding);
     }
 }
 
-/// Whether a name that is no column's is another dialect's word for the present moment.
-pub(crate) fn is_present_moment(reference: &Reference<'_>) -> bool {
+/// Returns whether a name that is not a column is another dialect's keyword for the current time.
+pub(crate) fn is_current_time(reference: &ColumnReference<'_>) -> bool {
     let alone = reference.qualifier.is_none() && reference.name.quote_style.is_none();
-    matches!(reference.meaning, Meaning::Nowhere) && alone && is_present(&reference.name.value)
-}
-
-/// A word for the present moment with the days that are counted from it.
-pub(crate) fn with_days(word: Span, fixes: &[Fix]) -> Span {
-    let edits = fixes.iter().flat_map(|fix| &fix.edits).map(|edit| edit.span);
-    edits.filter(|span| span.start == word.start).fold(word, Span::join)
+    matches!(reference.binding, ColumnBinding::Unresolved) && alone && is_current_time_keyword(&reference.name.value)
 }

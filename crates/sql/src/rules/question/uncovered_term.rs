@@ -1,26 +1,32 @@
 #![doc = include_str!("uncovered_term.md")]
 
 use crate::coverage::{missing_subject, uncovered_qualifiers};
-use crate::finding::{Finding, Severity};
-use crate::review::whole;
-use crate::rules::{Rule, Subject};
-use crate::values::fold;
+use crate::finding::{Finding, Severity, trimmed_span};
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
+use crate::schema::value_index::fold;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "uncovered-term", group: "question", page: include_str!("uncovered_term.md"), check };
+/// The `uncovered-term` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "uncovered-term",
+    group: RuleGroup::Question,
+    error_type: ErrorType::Unknown,
+    page: include_str!("uncovered_term.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let (Some(schema), Some(question)) = (subject.context.schema, subject.context.question) else { return };
-    if subject.query.statements.len() != 1 {
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let (Some(schema), Some(question)) = (ctx.context.schema, ctx.context.question) else { return };
+    if ctx.query.statements.len() != 1 {
         return;
     }
     let mut report = |term: &str, message: String, advice: String| {
-        let span = whole(&subject.query.source);
-        out.push(Finding::new(RULE.code, Severity::Warning, span, term, message).advise(advice));
+        let span = trimmed_span(&ctx.query.source);
+        out.push(Finding::new(RULE.code, Severity::Warning, span, term, message).with_advice(advice));
     };
-    // What the query itself spells out is an interpretation that a person can read.
-    let query = fold(&subject.query.sql);
+    // A term that the query itself spells out is an interpretation that a reader can see.
+    let query = fold(&ctx.query.sql);
     if let Some(missing) = missing_subject(question, &[&query], schema) {
         let advice = format!("The database has no {}: do not answer for another table.", missing.subject);
         report(&missing.subject, missing.message(), advice);
@@ -30,7 +36,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         report(
             &term,
             message,
-            format!("The question says {term}: find the column that tells, or say that there is none."),
+            format!("The question mentions {term}: find the column for it, or say that there is none."),
         );
     }
 }

@@ -1,19 +1,26 @@
 #![doc = include_str!("empty_result.md")]
 
-use crate::finding::{Finding, Severity};
-use crate::review::{Context, Review, whole};
+use crate::context::ReviewContext;
+use crate::finding::{Finding, Severity, trimmed_span};
+use crate::review::Review;
 use crate::rows::Rows;
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "empty-result", group: "result", page: include_str!("empty_result.md"), check: only_the_engine_knows };
+/// The `empty-result` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "empty-result",
+    group: RuleGroup::Result,
+    error_type: ErrorType::Unknown,
+    page: include_str!("empty_result.md"),
+    ..Rule::DEFAULTS
+};
 
-pub(super) fn inspect(review: &Review, rows: &Rows, _: &Context<'_>, out: &mut Vec<Finding>) {
+pub(super) fn inspect_rows(review: &Review, rows: &Rows, _: &ReviewContext<'_>, out: &mut Vec<Finding>) {
     if rows.rows.is_empty() {
         out.push(
-            Finding::new(RULE.code, Severity::Warning, whole(&review.source), "", "nothing was found")
-                .advise("The query runs and finds nothing: a condition or a join is too narrow."),
+            Finding::new(RULE.code, Severity::Warning, trimmed_span(&review.source), "", "nothing was found")
+                .with_advice("The query runs and finds nothing: a condition or a join is too narrow."),
         );
     }
 }

@@ -1,30 +1,33 @@
 #![doc = include_str!("implausible_share.md")]
 
-use super::number;
-use crate::finding::{Finding, Severity};
-use crate::review::{Context, Review, whole};
+use super::cell_number;
+use crate::context::ReviewContext;
+use crate::finding::{Finding, Severity, trimmed_span};
+use crate::review::Review;
 use crate::rows::Rows;
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
+/// The `implausible-share` rule, described in the module documentation.
 pub static RULE: Rule = Rule {
     code: "implausible-share",
-    group: "result",
+    group: RuleGroup::Result,
+    error_type: ErrorType::Unknown,
     page: include_str!("implausible_share.md"),
-    check: only_the_engine_knows,
+    ..Rule::DEFAULTS
 };
 
-/// A change may be of any size.
-const CHANGES: &[&str] =
+/// Terms for a change, which may be of any size.
+const CHANGE_WORDS: &[&str] =
     &["increase", "decrease", "growth", "grow", "grew", "change", "rise", "drop", "difference", "than"];
 
-pub(super) fn inspect(review: &Review, rows: &Rows, context: &Context<'_>, out: &mut Vec<Finding>) {
+pub(super) fn inspect_rows(review: &Review, rows: &Rows, context: &ReviewContext<'_>, out: &mut Vec<Finding>) {
     let Some(question) = context.question.map(str::to_lowercase) else { return };
     let word = |w: &str| question.split(|c: char| !c.is_alphanumeric()).any(|q| q == w);
     let asked = word("percent") || word("percentage");
     let [row] = rows.rows.as_slice() else { return };
-    let [Some(share)] = row.iter().map(number).collect::<Vec<_>>()[..] else { return };
-    if !asked || CHANGES.iter().any(|w| word(w)) {
+    let [Some(share)] = row.iter().map(cell_number).collect::<Vec<_>>()[..] else { return };
+    if !asked || CHANGE_WORDS.iter().any(|w| word(w)) {
         return;
     }
     let (shown, advice) = if share == 0.0 || share == 100.0 {
@@ -41,5 +44,5 @@ pub(super) fn inspect(review: &Review, rows: &Rows, context: &Context<'_>, out: 
     };
     let advice =
         format!("{advice} The whole must hold the rows that the question speaks of, the part only some of them.");
-    out.push(Finding::new(RULE.code, Severity::Warning, whole(&review.source), "", shown).advise(advice));
+    out.push(Finding::new(RULE.code, Severity::Warning, trimmed_span(&review.source), "", shown).with_advice(advice));
 }

@@ -1,26 +1,33 @@
 #![doc = include_str!("null_result.md")]
 
-use crate::finding::{Finding, Severity};
-use crate::review::{Context, Review, whole};
+use crate::context::ReviewContext;
+use crate::finding::{Finding, Severity, trimmed_span};
+use crate::review::Review;
 use crate::rows::{Cell, Rows};
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "null-result", group: "result", page: include_str!("null_result.md"), check: only_the_engine_knows };
+/// The `null-result` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "null-result",
+    group: RuleGroup::Result,
+    error_type: ErrorType::Unknown,
+    page: include_str!("null_result.md"),
+    ..Rule::DEFAULTS
+};
 
-pub(super) fn inspect(review: &Review, rows: &Rows, _: &Context<'_>, out: &mut Vec<Finding>) {
+pub(super) fn inspect_rows(review: &Review, rows: &Rows, _: &ReviewContext<'_>, out: &mut Vec<Finding>) {
     let [row] = rows.rows.as_slice() else { return };
     if !row.is_empty() && row.iter().all(|cell| *cell == Cell::Null) {
         out.push(
             Finding::new(
                 RULE.code,
                 Severity::Warning,
-                whole(&review.source),
+                trimmed_span(&review.source),
                 "",
                 "the only row holds nothing but NULL",
             )
-            .advise("The result is NULL: no row was left to compute it from, or the value itself is missing."),
+            .with_advice("The result is NULL: no row was left to compute it from, or the value itself is missing."),
         );
     }
 }

@@ -1,15 +1,23 @@
 #![doc = include_str!("comments.md")]
 
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
-use crate::policy::Comments;
-use crate::rules::{Rule, Subject};
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
+use crate::safety::policy::CommentPolicy;
 
-/// See the page.
-pub static RULE: Rule = Rule { code: "comments", group: "safety", page: include_str!("comments.md"), check };
+/// The `comments` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "comments",
+    group: RuleGroup::Safety,
+    error_type: ErrorType::Unknown,
+    page: include_str!("comments.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    for comment in &subject.query.comments {
-        let text = subject.query.text(comment.span);
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    for comment in &ctx.query.comments {
+        let text = ctx.query.text(comment.span);
         if comment.executable {
             out.push(
                 Finding::new(
@@ -19,19 +27,19 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                     text,
                     "this comment is code to MySQL and is not allowed",
                 )
-                .advise("Leave out comments of the form /*! … */."),
+                .with_advice("Leave out comments of the form /*! … */."),
             );
-        } else if subject.context.policy.comments == Comments::Reject {
+        } else if ctx.context.policy.comments == CommentPolicy::Reject {
             out.push(
                 Finding::new("comments", Severity::Error, comment.span, text, "SQL comments not allowed")
-                    .advise("SQL comments not allowed: write the query without them."),
+                    .with_advice("SQL comments not allowed: write the query without them."),
             );
         } else {
             let fix = Fix {
-                tied: false,
+                is_tied_with_previous: false,
                 edits: vec![Edit { span: comment.span, text: " ".into() }],
                 applicability: Applicability::Safe,
-                why: "a comment changes nothing of what the query asks".into(),
+                why: "comments do not change the result".into(),
             };
             out.push(
                 Finding::new(
@@ -39,9 +47,9 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                     Severity::Info,
                     comment.span,
                     text,
-                    "the comment is left out when the query is sent",
+                    "the comment is removed before the query is sent",
                 )
-                .mend(fix),
+                .with_fix(fix),
             );
         }
     }

@@ -1,17 +1,25 @@
 #![doc = include_str!("too_deep.md")]
 
 use crate::finding::{Finding, Severity};
-use crate::query::Failure;
-use crate::rules::{Rule, Subject};
+use crate::parse::parsed_query::ParseFailure;
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule = Rule { code: "too-deep", group: "safety", page: include_str!("too_deep.md"), check };
+/// The `too-deep` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "too-deep",
+    group: RuleGroup::Safety,
+    error_type: ErrorType::ResourceLimit,
+    page: include_str!("too_deep.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let Some(Failure::TooMuch(why)) = &subject.query.failure else { return };
-    let span = crate::finding::Span::new(0, subject.query.source.len().min(1));
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let Some(ParseFailure::LimitExceeded(why)) = &ctx.query.failure else { return };
+    let span = crate::finding::Span::new(0, ctx.query.source.len().min(1));
     out.push(
-        Finding::new("too-deep", Severity::Error, span, "", format!("the query is not looked at: {why}"))
-            .advise("Write a much shorter query."),
+        Finding::new("too-deep", Severity::Error, span, "", format!("the query is not analyzed: {why}"))
+            .with_advice("Write a much shorter query."),
     );
 }

@@ -1,51 +1,59 @@
 #![doc = include_str!("writes_data.md")]
 
-use crate::finding::{Finding, Severity, Span};
-use crate::pieces::statement_starts;
-use crate::review::whole;
-use crate::rules::{Rule, Subject};
-use crate::safety::Hazard;
+use crate::finding::{Finding, Severity, Span, trimmed_span};
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
+use crate::safety::side_effects::SideEffect;
+use crate::text::lexical::statement_starts;
 
-/// See the page.
-pub static RULE: Rule = Rule { code: "writes-data", group: "safety", page: include_str!("writes_data.md"), check };
+/// The `writes-data` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "writes-data",
+    group: RuleGroup::Safety,
+    error_type: ErrorType::NotReadOnly,
+    page: include_str!("writes_data.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    for hazard in subject.hazards {
-        match hazard {
-            Hazard::Statement(index) => {
-                let (source, sql) = (&subject.query.source, &subject.query.sql);
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    for effect in ctx.side_effects {
+        match effect {
+            SideEffect::Statement(index) => {
+                let (source, sql) = (&ctx.query.source, &ctx.query.sql);
                 let words = first_words(sql, *index);
                 let verb = sql[words.start..words.end].to_ascii_uppercase();
-                // What the statement came wrapped in is not part of it.
+                // Text around the statement is not part of it.
                 let span = source.find(sql).map(|at| Span::new(at + words.start, at + words.end));
-                out.push(finding(span.unwrap_or(whole(source)), &verb));
+                out.push(writes_data_finding(span.unwrap_or(trimmed_span(source)), &verb));
             }
-            Hazard::Writes(verb, place) => {
-                let span = Some(subject.query.span(*place)).filter(|s| s.end > s.start);
-                out.push(finding(span.unwrap_or(whole(&subject.query.source)), verb));
+            SideEffect::Writes(verb, place) => {
+                let span = Some(ctx.query.span(*place)).filter(|s| s.end > s.start);
+                out.push(writes_data_finding(span.unwrap_or(trimmed_span(&ctx.query.source)), verb));
             }
-            Hazard::Locks(_)
-            | Hazard::Calls(..)
-            | Hazard::Field(..)
-            | Hazard::CallsInFrom(..)
-            | Hazard::Names(..)
-            | Hazard::BareTable(_) => {}
+            SideEffect::Locks(_)
+            | SideEffect::Call(..)
+            | SideEffect::FieldAccess(..)
+            | SideEffect::TableFunction(..)
+            | SideEffect::TableName(..)
+            | SideEffect::TableCommand(_) => {}
         }
     }
 }
 
-fn finding(span: Span, verb: &str) -> Finding {
+fn writes_data_finding(span: Span, verb: &str) -> Finding {
     Finding::new(
         RULE.code,
         Severity::Error,
         span,
         verb,
-        format!("{verb} is not allowed: only questions (SELECT) are answered"),
+        format!("{verb} is not allowed: only read-only queries (SELECT) are run"),
     )
-    .advise(format!("{verb} is refused. Write one SELECT that only reads."))
+    .with_advice(format!("{verb} is refused. Write one SELECT that only reads."))
 }
 
-/// The first word of a statement, and the second where it says what is created, altered or dropped.
+/// Returns the span of the first keyword of a statement, and of the second if it names what is
+/// created, altered or dropped.
 fn first_words(sql: &str, index: usize) -> Span {
     let start = statement_starts(sql).get(index).copied().unwrap_or(0);
     let text = &sql[start..];

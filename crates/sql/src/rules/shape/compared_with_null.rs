@@ -4,15 +4,22 @@ use sqlparser::ast::{BinaryOperator, Expr, Spanned, Value};
 use sqlparser::tokenizer::Token;
 
 use crate::finding::{Applicability, Finding, Severity, Span};
-use crate::mend;
-use crate::rules::{Rule, Subject};
+use crate::fixes;
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "compared-with-null", group: "shape", page: include_str!("compared_with_null.md"), check };
+/// The `compared-with-null` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "compared-with-null",
+    group: RuleGroup::Shape,
+    error_type: ErrorType::Unknown,
+    page: include_str!("compared_with_null.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    for operation in &subject.facts.operations {
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    for operation in &ctx.resolution.operations {
         let right = match operation.operator {
             BinaryOperator::Eq => "IS",
             BinaryOperator::NotEq => "IS NOT",
@@ -22,27 +29,26 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         if !null {
             continue;
         }
-        let (left, null) =
-            (subject.query.span(operation.left_node.span()), subject.query.span(operation.right_node.span()));
+        let (left, null) = (ctx.query.span(operation.left_node.span()), ctx.query.span(operation.right_node.span()));
         let whole = left.join(null);
         let mut finding = Finding::new(
             RULE.code,
             Severity::Warning,
             whole,
-            subject.query.text(whole),
+            ctx.query.text(whole),
             "nothing is equal or unequal to NULL, so this is never true",
         )
-        .suggest(Some(format!("{right} NULL")))
-        .advise(format!("Compare with NULL by {right} NULL."));
-        if mend::worth_mending(subject, out) {
+        .with_suggestion(Some(format!("{right} NULL")))
+        .with_advice(format!("Compare with NULL by {right} NULL."));
+        if fixes::within_fix_budget(ctx, out) {
             let between = Span::new(left.end, null.start);
-            let sign = mend::words(subject).into_iter().find(|(span, token)| {
+            let operator = fixes::significant_tokens(ctx).into_iter().find(|(span, token)| {
                 between.start <= span.start
                     && span.end <= between.end
                     && matches!(token, Token::Eq | Token::DoubleEq | Token::Neq)
             });
-            finding.fixes.extend(sign.map(|(span, _)| {
-                mend::replace(span, right, Applicability::Likely, "only so is a value told from one that is missing")
+            finding.fixes.extend(operator.map(|(span, _)| {
+                fixes::replace(span, right, Applicability::Likely, "only IS NULL and IS NOT NULL test for NULL")
             }));
         }
         out.push(finding);

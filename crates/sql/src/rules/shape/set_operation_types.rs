@@ -1,11 +1,13 @@
 #![doc = include_str!("set_operation_types.md")]
 
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
+/// The `set-operation-types` rule, described in the module documentation.
 pub static RULE: Rule = Rule {
     code: "set-operation-types",
-    group: "shape",
+    group: RuleGroup::Shape,
+    error_type: ErrorType::TypeMismatch,
     page: include_str!("set_operation_types.md"),
-    check: only_the_engine_knows,
+    ..Rule::DEFAULTS
 };

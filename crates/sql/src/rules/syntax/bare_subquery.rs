@@ -3,58 +3,77 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
-use crate::broken::{Broken, Clause, fix, insert, is_explained};
 use crate::finding::{Applicability, Finding, Severity};
-use crate::rules::{Rule, Subject};
+use crate::parse::token_stream::{ClauseKind, UnparsedQuery, fix, insert, is_already_reported};
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule = Rule { code: "bare-subquery", group: "syntax", page: include_str!("bare_subquery.md"), check };
+/// The `bare-subquery` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "bare-subquery",
+    group: RuleGroup::Syntax,
+    error_type: ErrorType::SyntaxError,
+    repair_order: 0,
+    page: include_str!("bare_subquery.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-/// How many places for the closing parenthesis are tried.
-const MOST_TRIES: usize = 8;
+/// Maximum number of positions that are tried for the closing parenthesis.
+const MAX_ATTEMPTS: usize = 8;
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let Some(broken) = Broken::of(subject).filter(|_| !is_explained(out)) else { return };
-    let Some(select) =
-        (1..broken.words.len()).find(|&i| broken.clause(i) == Some(Clause::Select) && compares(&broken, i - 1))
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let Some(unparsed) = UnparsedQuery::from_syntax_error(ctx).filter(|_| !is_already_reported(out)) else { return };
+    let Some(select) = (1..unparsed.tokens.len())
+        .find(|&i| unparsed.clause_at(i) == Some(ClauseKind::Select) && expects_value(&unparsed, i - 1))
     else {
         return;
     };
-    let depth = broken.words[select].depth;
-    let end = broken.block_end(select, depth).min(broken.end());
-    // The query may end where a word stands that the one around it could go on with.
+    let depth = unparsed.tokens[select].depth;
+    let end = unparsed.block_end(select, depth).min(unparsed.end());
+    // The subquery may end before a token with which the enclosing query could continue.
     let goes_on = |i: usize| {
-        let word = matches!(broken.keyword(i), Some(Keyword::AND | Keyword::OR));
+        let word = matches!(unparsed.keyword(i), Some(Keyword::AND | Keyword::OR));
         let clause = matches!(
-            broken.clause(i),
-            Some(Clause::GroupBy | Clause::Having | Clause::OrderBy | Clause::Limit | Clause::Offset | Clause::Fetch)
+            unparsed.clause_at(i),
+            Some(
+                ClauseKind::GroupBy
+                    | ClauseKind::Having
+                    | ClauseKind::OrderBy
+                    | ClauseKind::Limit
+                    | ClauseKind::Offset
+                    | ClauseKind::Fetch
+            )
         );
-        broken.words[i].depth == depth && (word || clause)
+        unparsed.tokens[i].depth == depth && (word || clause)
     };
-    let places = std::iter::once(end).chain((select + 1..end).filter(|&i| goes_on(i))).take(MOST_TRIES);
-    let edits =
-        |end: usize| vec![insert(broken.words[select].span.start, "("), insert(broken.words[end - 1].span.end, ")")];
-    let found: Vec<usize> = places.filter(|&i| i > select + 1 && broken.mends(&edits(i))).collect();
-    let sure = if found.len() == 1 { Applicability::Likely } else { Applicability::Suggested };
+    let places = std::iter::once(end).chain((select + 1..end).filter(|&i| goes_on(i))).take(MAX_ATTEMPTS);
+    let edits = |end: usize| {
+        vec![insert(unparsed.tokens[select].span.start, "("), insert(unparsed.tokens[end - 1].span.end, ")")]
+    };
+    let found: Vec<usize> = places.filter(|&i| i > select + 1 && unparsed.parses_with(&edits(i))).collect();
+    let applicability = if found.len() == 1 { Applicability::Likely } else { Applicability::Suggested };
     if found.is_empty() {
         return;
     }
-    let span = broken.words[select].span;
+    let span = unparsed.tokens[select].span;
     let mut finding = Finding::new(
         RULE.code,
         Severity::Error,
         span,
-        subject.query.text(span),
-        "a query inside a condition stands in parentheses",
+        ctx.query.text(span),
+        "a subquery in a condition needs parentheses",
     )
-    .advise("Put every subquery in parentheses: a = (SELECT …).");
-    finding.fixes =
-        found.into_iter().map(|i| fix(edits(i), sure, "so the condition is compared with a query")).collect();
+    .with_advice("Put every subquery in parentheses: a = (SELECT …).");
+    finding.fixes = found
+        .into_iter()
+        .map(|i| fix(edits(i), applicability, "in parentheses it is a subquery to compare with"))
+        .collect();
     out.push(finding);
 }
 
-/// Whether a word waits for a value that a query can give.
-fn compares(broken: &Broken<'_>, at: usize) -> bool {
-    matches!(broken.words[at].token, Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq)
-        || matches!(broken.keyword(at), Some(Keyword::IN | Keyword::EXISTS))
+/// Returns whether a token expects a value that a query can provide.
+fn expects_value(unparsed: &UnparsedQuery<'_>, at: usize) -> bool {
+    matches!(unparsed.tokens[at].token, Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq)
+        || matches!(unparsed.keyword(at), Some(Keyword::IN | Keyword::EXISTS))
 }

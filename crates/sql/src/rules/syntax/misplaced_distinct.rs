@@ -3,53 +3,63 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
-use crate::broken::{Broken, Clause, cut, fix, insert, is_explained};
 use crate::finding::{Applicability, Finding, Severity, Span};
-use crate::rules::{Rule, Subject};
+use crate::parse::token_stream::{ClauseKind, UnparsedQuery, delete, fix, insert, is_already_reported};
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "misplaced-distinct", group: "syntax", page: include_str!("misplaced_distinct.md"), check };
+/// The `misplaced-distinct` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "misplaced-distinct",
+    group: RuleGroup::Syntax,
+    error_type: ErrorType::SyntaxError,
+    repair_order: 0,
+    page: include_str!("misplaced_distinct.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-/// Text with more queries than this in it is mended by nobody.
-const MOST_TRIES: usize = 16;
+/// Maximum number of queries that are examined; text with more is not repaired.
+const MAX_ATTEMPTS: usize = 16;
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let Some(broken) = Broken::or_misread(subject).filter(|_| !is_explained(out)) else { return };
-    for block in broken.blocks().into_iter().take(MOST_TRIES) {
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let Some(unparsed) = UnparsedQuery::from_syntax_error_or_misparse(ctx).filter(|_| !is_already_reported(out)) else {
+        return;
+    };
+    for block in unparsed.query_blocks().into_iter().take(MAX_ATTEMPTS) {
         let select = block.clauses[0].1;
         let end = block.clauses.get(1).map_or(block.end, |c| c.1);
-        let own = |i: &usize| broken.words[*i].depth == block.depth;
+        let own = |i: &usize| unparsed.tokens[*i].depth == block.depth;
         let late = (select + 2..end)
             .filter(own)
-            .find(|&i| broken.keyword(i) == Some(Keyword::DISTINCT) && broken.is(i - 1, &Token::Comma));
+            .find(|&i| unparsed.keyword(i) == Some(Keyword::DISTINCT) && unparsed.is_token(i - 1, &Token::Comma));
         let Some(late) = late else { continue };
-        let first = broken.keyword(select + 1) == Some(Keyword::DISTINCT);
-        let span = broken.words[late].span;
-        let next = broken.words.get(late + 1).map_or(span.end, |w| w.span.start);
-        let mut edits = vec![cut(Span::new(span.start, next))];
+        let first = unparsed.keyword(select + 1) == Some(Keyword::DISTINCT);
+        let span = unparsed.tokens[late].span;
+        let next = unparsed.tokens.get(late + 1).map_or(span.end, |w| w.span.start);
+        let mut edits = vec![delete(Span::new(span.start, next))];
         if !first {
-            edits.insert(0, insert(broken.words[select].span.end, " DISTINCT"));
+            edits.insert(0, insert(unparsed.tokens[select].span.end, " DISTINCT"));
         }
-        if block.clauses.get(1).is_none_or(|c| c.0 != Clause::From) || !broken.mends(&edits) {
+        if block.clauses.get(1).is_none_or(|c| c.0 != ClauseKind::From) || !unparsed.parses_with(&edits) {
             continue;
         }
-        // Beside an aggregate, what is to be different may be what it takes in.
-        let aggregates = (select..end).any(|i| broken.is_aggregate(i));
-        let sure = if aggregates { Applicability::Suggested } else { Applicability::Likely };
+        // Next to an aggregate, DISTINCT may be meant for its argument.
+        let aggregates = (select..end).any(|i| unparsed.is_aggregate_call(i));
+        let applicability = if aggregates { Applicability::Suggested } else { Applicability::Likely };
         out.push(
             Finding::new(
                 RULE.code,
                 Severity::Error,
                 span,
-                subject.query.text(span),
-                "DISTINCT stands right behind SELECT: it is whole rows that differ",
+                ctx.query.text(span),
+                "DISTINCT comes directly after SELECT: it applies to whole rows",
             )
-            .advise("Write SELECT DISTINCT a, b: DISTINCT is said once, of the whole row.")
-            .mend(fix(
+            .with_advice("Write SELECT DISTINCT a, b: DISTINCT is written once, for the whole row.")
+            .with_fix(fix(
                 edits,
-                sure,
-                "only whole rows can be told apart, and DISTINCT says so at the beginning",
+                applicability,
+                "DISTINCT applies to whole rows and is written once, after SELECT",
             )),
         );
         return;

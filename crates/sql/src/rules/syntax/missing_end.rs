@@ -3,66 +3,78 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
-use crate::broken::{Broken, Clause, fix, insert, is_explained};
 use crate::finding::{Applicability, Finding, Severity};
-use crate::rules::{Rule, Subject};
+use crate::parse::token_stream::{ClauseKind, UnparsedQuery, fix, insert, is_already_reported};
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule = Rule { code: "missing-end", group: "syntax", page: include_str!("missing_end.md"), check };
+/// The `missing-end` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "missing-end",
+    group: RuleGroup::Syntax,
+    error_type: ErrorType::SyntaxError,
+    repair_order: 0,
+    page: include_str!("missing_end.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let Some(broken) = Broken::of(subject).filter(|_| !is_explained(out)) else { return };
-    let Some(case) = open_case(&broken) else { return };
-    let depth = broken.words[case].depth;
-    let own = |i: &usize| broken.words[*i].depth == depth;
-    let word = |i: usize| broken.keyword(i);
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let Some(unparsed) = UnparsedQuery::from_syntax_error(ctx).filter(|_| !is_already_reported(out)) else { return };
+    let Some(case) = open_case(&unparsed) else { return };
+    let depth = unparsed.tokens[case].depth;
+    let own = |i: &usize| unparsed.tokens[*i].depth == depth;
+    let word = |i: usize| unparsed.keyword(i);
     let Some(last) =
-        (case..broken.end()).rev().filter(own).find(|&i| matches!(word(i), Some(Keyword::THEN | Keyword::ELSE)))
+        (case..unparsed.end()).rev().filter(own).find(|&i| matches!(word(i), Some(Keyword::THEN | Keyword::ELSE)))
     else {
         return;
     };
     let stops = |&i: &usize| {
-        let here = &broken.words[i];
+        let here = &unparsed.tokens[i];
         (here.token == Token::RParen && here.depth < depth)
             || here.depth == depth
                 && (matches!(here.token, Token::Comma | Token::SemiColon)
                     || matches!(word(i), Some(Keyword::AS | Keyword::ASC | Keyword::DESC))
-                    || broken.clause(i).is_some())
+                    || unparsed.clause_at(i).is_some())
     };
-    // At the very end of a text that nothing closes, more was to come.
-    let Some(end) = (last + 2..broken.words.len()).find(stops) else { return };
-    let edits = vec![insert(broken.words[end - 1].span.end, " END")];
-    if !broken.mends(&edits) {
+    // At the very end of an unterminated text, more was to come.
+    let Some(end) = (last + 2..unparsed.tokens.len()).find(stops) else { return };
+    let edits = vec![insert(unparsed.tokens[end - 1].span.end, " END")];
+    if !unparsed.parses_with(&edits) {
         return;
     }
-    // What is compared or computed behind it would become part of its last value.
+    // An operator after it would become part of its last value.
     let compares = (last..end).filter(own).any(|i| {
-        matches!(broken.words[i].token, Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq)
-            || matches!(broken.words[i].token, Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod)
+        matches!(unparsed.tokens[i].token, Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq)
+            || matches!(unparsed.tokens[i].token, Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod)
             || matches!(word(i), Some(Keyword::AND | Keyword::OR | Keyword::IN | Keyword::LIKE | Keyword::IS))
     });
-    let sure = if compares { Applicability::Suggested } else { Applicability::Likely };
-    let span = broken.words[case].span;
+    let applicability = if compares { Applicability::Suggested } else { Applicability::Likely };
+    let span = unparsed.tokens[case].span;
     out.push(
-        Finding::new(RULE.code, Severity::Error, span, subject.query.text(span), "this CASE has no END")
-            .advise("Every CASE ends with END: CASE WHEN … THEN … ELSE … END.")
-            .mend(fix(edits, sure, "its last value ends here, and so does the CASE")),
+        Finding::new(RULE.code, Severity::Error, span, ctx.query.text(span), "this CASE has no END")
+            .with_advice("Every CASE ends with END: CASE WHEN … THEN … ELSE … END.")
+            .with_fix(fix(edits, applicability, "its last value ends here, and so does the CASE")),
     );
 }
 
-/// The only CASE that has no END.
-fn open_case(broken: &Broken<'_>) -> Option<usize> {
+/// Returns the only CASE that has no END.
+fn open_case(unparsed: &UnparsedQuery<'_>) -> Option<usize> {
     let mut open: Vec<usize> = Vec::new();
-    for at in 0..broken.end() {
-        match broken.keyword(at) {
+    for at in 0..unparsed.end() {
+        match unparsed.keyword(at) {
             Some(Keyword::CASE) => open.push(at),
             Some(Keyword::END) => _ = open.pop(),
             _ => {}
         }
     }
-    // One before the FROM of its query is looked at; behind it, words of the condition are told apart by nothing.
+    // Only a CASE before the FROM of its query is examined; in a later condition, its end is
+    // ambiguous.
     let [case] = open.as_slice() else { return None };
-    let behind =
-        (0..*case).rev().filter(|&i| broken.words[i].depth == broken.words[*case].depth).find_map(|i| broken.clause(i));
-    (behind != Some(Clause::Where)).then_some(*case)
+    let after = (0..*case)
+        .rev()
+        .filter(|&i| unparsed.tokens[i].depth == unparsed.tokens[*case].depth)
+        .find_map(|i| unparsed.clause_at(i));
+    (after != Some(ClauseKind::Where)).then_some(*case)
 }

@@ -3,43 +3,53 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
-use crate::broken::{Broken, Clause, fix, insert, is_explained};
 use crate::finding::{Applicability, Edit, Finding, Severity, Span};
-use crate::rules::{Rule, Subject};
+use crate::parse::token_stream::{ClauseKind, UnparsedQuery, fix, insert, is_already_reported};
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "missing-select", group: "syntax", page: include_str!("missing_select.md"), check };
+/// The `missing-select` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "missing-select",
+    group: RuleGroup::Syntax,
+    error_type: ErrorType::SyntaxError,
+    repair_order: 0,
+    page: include_str!("missing_select.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let Some(broken) = Broken::of(subject).filter(|_| !is_explained(out)) else { return };
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let Some(unparsed) = UnparsedQuery::from_syntax_error(ctx).filter(|_| !is_already_reported(out)) else { return };
     let mut edits: Vec<Edit> = Vec::new();
     let mut first: Option<Span> = None;
-    for open in 0..broken.words.len() {
-        if !broken.is(open, &Token::LParen) || is_call(&broken, open) {
+    for open in 0..unparsed.tokens.len() {
+        if !unparsed.is_token(open, &Token::LParen) || is_call(&unparsed, open) {
             continue;
         }
-        let Some(close) = broken.closing(open) else { continue };
-        let depth = broken.words[open].depth + 1;
-        let mut own = (open + 1..close).filter(|&i| broken.words[i].depth == depth).filter_map(|i| broken.clause(i));
-        // FROM comes first where SELECT should; a name or value stands before it.
-        if own.next() == Some(Clause::From) && broken.clause(open + 1).is_none() {
-            edits.push(insert(broken.words[open + 1].span.start, "SELECT "));
-            first.get_or_insert(broken.words[open + 1].span);
+        let Some(close) = unparsed.matching_close(open) else { continue };
+        let depth = unparsed.tokens[open].depth + 1;
+        let mut own =
+            (open + 1..close).filter(|&i| unparsed.tokens[i].depth == depth).filter_map(|i| unparsed.clause_at(i));
+        // FROM is the first clause in place of SELECT, after a name or value.
+        if own.next() == Some(ClauseKind::From) && unparsed.clause_at(open + 1).is_none() {
+            edits.push(insert(unparsed.tokens[open + 1].span.start, "SELECT "));
+            first.get_or_insert(unparsed.tokens[open + 1].span);
         }
     }
-    let Some(span) = first.filter(|_| broken.mends(&edits)) else { return };
+    let Some(span) = first.filter(|_| unparsed.parses_with(&edits)) else { return };
     out.push(
-        Finding::new(RULE.code, Severity::Error, span, subject.query.text(span), "a subquery begins with SELECT")
-            .advise("Write SELECT at the beginning of every subquery.")
-            .mend(fix(edits, Applicability::Likely, "what stands in the parentheses has a FROM, so it is a query")),
+        Finding::new(RULE.code, Severity::Error, span, ctx.query.text(span), "a subquery begins with SELECT")
+            .with_advice("Write SELECT at the beginning of every subquery.")
+            .with_fix(fix(edits, Applicability::Likely, "the text in parentheses has a FROM, so it is a query")),
     );
 }
 
-/// `EXTRACT(YEAR FROM day)`: what a name stands before has words of its own.
-fn is_call(broken: &Broken<'_>, open: usize) -> bool {
+/// Returns whether a parenthesis belongs to a call, which may contain keywords: `EXTRACT(YEAR FROM
+/// day)`.
+fn is_call(unparsed: &UnparsedQuery<'_>, open: usize) -> bool {
     let Some(before) = open.checked_sub(1) else { return false };
-    match broken.keyword(before) {
+    match unparsed.keyword(before) {
         Some(word) => !matches!(
             word,
             Keyword::SELECT
@@ -58,6 +68,6 @@ fn is_call(broken: &Broken<'_>, open: usize) -> bool {
                 | Keyword::AS
                 | Keyword::ON
         ),
-        None => matches!(broken.words[before].token, Token::Word(_)),
+        None => matches!(unparsed.tokens[before].token, Token::Word(_)),
     }
 }

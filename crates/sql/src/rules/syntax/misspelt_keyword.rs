@@ -3,17 +3,25 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
-use crate::broken::{Broken, fix, is_explained};
 use crate::finding::{Applicability, Edit, Finding, Severity};
-use crate::near::is_slip;
-use crate::rules::{Rule, Subject};
+use crate::parse::token_stream::{UnparsedQuery, fix, is_already_reported};
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
+use crate::text::similarity::is_typo;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "misspelt-keyword", group: "syntax", page: include_str!("misspelt_keyword.md"), check };
+/// The `misspelt-keyword` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "misspelt-keyword",
+    group: RuleGroup::Syntax,
+    error_type: ErrorType::SyntaxError,
+    repair_order: 0,
+    page: include_str!("misspelt_keyword.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-/// Words that clauses are made of; shorter ones are too much like names.
-const WORDS: &[&str] = &[
+/// Keywords of clauses; shorter ones are too similar to names.
+const CLAUSE_KEYWORDS: &[&str] = &[
     "SELECT",
     "FROM",
     "WHERE",
@@ -38,8 +46,8 @@ const WORDS: &[&str] = &[
     "WHEN",
 ];
 
-/// Two words written as one.
-const GLUED: &[(&str, &str)] = &[
+/// Two keywords written as one.
+const GLUED_KEYWORDS: &[(&str, &str)] = &[
     ("GROUPBY", "GROUP BY"),
     ("ORDERBY", "ORDER BY"),
     ("GROUP_BY", "GROUP BY"),
@@ -49,35 +57,35 @@ const GLUED: &[(&str, &str)] = &[
     ("LEFTJOIN", "LEFT JOIN"),
 ];
 
-/// How many words are tried.
-const MOST_TRIES: usize = 16;
+/// Maximum number of tokens that are tried.
+const MAX_ATTEMPTS: usize = 16;
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let Some(broken) = Broken::of(subject).filter(|_| !is_explained(out)) else { return };
-    // Half a word at the end of an open text is cut off, not misspelt.
-    let end = if broken.is_closed() { broken.end() } else { broken.end() - 1 };
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let Some(unparsed) = UnparsedQuery::from_syntax_error(ctx).filter(|_| !is_already_reported(out)) else { return };
+    // Half a keyword at the end of an unterminated text is truncated, not misspelled.
+    let end = if unparsed.ends_with_semicolon() { unparsed.end() } else { unparsed.end() - 1 };
     let mut found = Vec::new();
     let mut tries = 0;
     for at in 0..end {
-        let Token::Word(word) = &broken.words[at].token else { continue };
+        let Token::Word(word) = &unparsed.tokens[at].token else { continue };
         if word.quote_style.is_some() || word.keyword != Keyword::NoKeyword {
             continue;
         }
-        let known = subject.context.schema.is_some_and(|s| {
+        let known = ctx.context.schema.is_some_and(|s| {
             s.tables().iter().any(|t| t.name.eq_ignore_ascii_case(&word.value) || t.column(&word.value).is_some())
         });
         if known {
             continue;
         }
         let upper = word.value.to_ascii_uppercase();
-        let glued = GLUED.iter().find(|(one, _)| *one == upper).map(|(_, two)| two);
-        for right in glued.into_iter().chain(WORDS.iter().filter(|w| is_slip(&upper, w))) {
-            let edits = vec![Edit { span: broken.words[at].span, text: (*right).to_string() }];
+        let glued = GLUED_KEYWORDS.iter().find(|(one, _)| *one == upper).map(|(_, two)| two);
+        for right in glued.into_iter().chain(CLAUSE_KEYWORDS.iter().filter(|w| is_typo(&upper, w))) {
+            let edits = vec![Edit { span: unparsed.tokens[at].span, text: (*right).to_string() }];
             tries += 1;
-            if tries > MOST_TRIES {
+            if tries > MAX_ATTEMPTS {
                 return;
             }
-            if broken.mends(&edits) {
+            if unparsed.parses_with(&edits) {
                 found.push((at, *right, edits));
             }
         }
@@ -86,22 +94,22 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         return;
     }
     let Some((at, right, edits)) = found.pop() else { return };
-    let span = broken.words[at].span;
-    let word = subject.query.text(span);
+    let span = unparsed.tokens[at].span;
+    let word = ctx.query.text(span);
     out.push(
         Finding::new(
             RULE.code,
             Severity::Error,
             span,
             word,
-            format!("`{word}` is no word of SQL (did you mean {right}?)"),
+            format!("`{word}` is not an SQL keyword (did you mean {right}?)"),
         )
-        .suggest(Some(right.to_string()))
-        .advise(format!("{word} should be {right}."))
-        .mend(fix(
+        .with_suggestion(Some(right.to_string()))
+        .with_advice(format!("{word} should be {right}."))
+        .with_fix(fix(
             edits,
             Applicability::Likely,
-            format!("with {right} the query is whole, and nothing is called {word}"),
+            format!("with {right} the query parses, and nothing is called {word}"),
         )),
     );
 }

@@ -3,22 +3,31 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
-use crate::broken::{Broken, cut, fix, is_explained};
 use crate::finding::{Applicability, Finding, Severity};
-use crate::rules::{Rule, Subject};
+use crate::parse::token_stream::{UnparsedQuery, delete, fix, is_already_reported};
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "trailing-comma", group: "syntax", page: include_str!("trailing_comma.md"), check };
+/// The `trailing-comma` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "trailing-comma",
+    group: RuleGroup::Syntax,
+    error_type: ErrorType::SyntaxError,
+    repair_order: 0,
+    page: include_str!("trailing_comma.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let Some(broken) = Broken::of(subject).filter(|_| !is_explained(out)) else { return };
-    let idle: Vec<usize> =
-        (0..broken.words.len()).filter(|&i| broken.is(i, &Token::Comma) && ends_list(&broken, i + 1)).collect();
-    let Some(first) = idle.first().map(|&i| &broken.words[i]) else { return };
-    let edits: Vec<_> = idle.iter().map(|&i| cut(broken.words[i].span)).collect();
-    let next = subject.query.text(broken.words[idle[0] + 1].span);
-    if !broken.mends(&edits) {
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let Some(unparsed) = UnparsedQuery::from_syntax_error(ctx).filter(|_| !is_already_reported(out)) else { return };
+    let idle: Vec<usize> = (0..unparsed.tokens.len())
+        .filter(|&i| unparsed.is_token(i, &Token::Comma) && ends_list(&unparsed, i + 1))
+        .collect();
+    let Some(first) = idle.first().map(|&i| &unparsed.tokens[i]) else { return };
+    let edits: Vec<_> = idle.iter().map(|&i| delete(unparsed.tokens[i].span)).collect();
+    let next = ctx.query.text(unparsed.tokens[idle[0] + 1].span);
+    if !unparsed.parses_with(&edits) {
         return;
     }
     out.push(
@@ -29,19 +38,19 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             ",",
             format!("an item is missing between this comma and `{next}`"),
         )
-        .advise("A list ends without a comma.")
-        .mend(fix(edits, Applicability::Likely, "a comma stands only between two items")),
+        .with_advice("A list ends without a comma.")
+        .with_fix(fix(edits, Applicability::Likely, "a comma is allowed only between two items")),
     );
 }
 
-/// Whether a list cannot go on with this word.
-fn ends_list(broken: &Broken<'_>, at: usize) -> bool {
-    match broken.words.get(at).map(|w| &w.token) {
+/// Returns whether a list cannot continue with this token.
+fn ends_list(unparsed: &UnparsedQuery<'_>, at: usize) -> bool {
+    match unparsed.tokens.get(at).map(|w| &w.token) {
         Some(Token::RParen | Token::SemiColon) => true,
         Some(_) => {
-            let set = matches!(broken.keyword(at), Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT));
-            // `SELECT a, (…)` and a subquery go on; any other clause does not.
-            set || broken.clause(at).is_some_and(|c| c != crate::broken::Clause::Select)
+            let set = matches!(unparsed.keyword(at), Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT));
+            // `SELECT a, (…)` and a subquery continue the list; any other clause does not.
+            set || unparsed.clause_at(at).is_some_and(|c| c != crate::parse::token_stream::ClauseKind::Select)
         }
         None => false,
     }

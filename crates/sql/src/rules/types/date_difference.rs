@@ -2,46 +2,60 @@
 
 use sqlparser::ast::BinaryOperator;
 
-use crate::dialect::phrase::Said;
-use crate::dialect::{Phrase, Unit};
+use crate::dialect::{CanonicalFunction, Unit};
 use crate::finding::{Finding, Severity};
-use crate::rules::{Rule, Subject, types};
+use crate::resolve::spans;
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 use crate::schema::Type;
+use crate::transpile::call::CanonicalCall;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "date-difference", group: "types", page: include_str!("date_difference.md"), check };
+/// The `date-difference` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "date-difference",
+    group: RuleGroup::Types,
+    error_type: ErrorType::Unknown,
+    page: include_str!("date_difference.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let dialect = subject.context.dialect;
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let dialect = ctx.context.dialect;
     if dialect.subtracts_dates {
         return;
     }
-    for operation in subject.facts.operations.iter().filter(|o| *o.operator == BinaryOperator::Minus) {
+    for operation in ctx.resolution.operations.iter().filter(|o| *o.operator == BinaryOperator::Minus) {
         let kinds = [operation.left.kind, operation.right.kind];
-        if !kinds.iter().all(|kind| kind.is_moment()) {
+        if !kinds.iter().all(|kind| kind.is_date_or_timestamp()) {
             continue;
         }
-        let (later, earlier) =
-            (types::span_of(subject.query, operation.left_node), types::span_of(subject.query, operation.right_node));
+        let (later, earlier) = (
+            spans::expression_span(ctx.query, operation.left_node),
+            spans::expression_span(ctx.query, operation.right_node),
+        );
         let span = later.join(earlier);
-        let dates = [subject.query.text(later), subject.query.text(earlier)];
-        let phrase = if kinds == [Type::Date; 2] { Phrase::Between(Unit::Day) } else { Phrase::Elapsed };
-        let said = Said::new(phrase, &dates).in_words_of(dialect).map(|(text, _)| text);
-        let what = if phrase == Phrase::Elapsed { "seconds" } else { "days" };
+        let dates = [ctx.query.text(later), ctx.query.text(earlier)];
+        let function = if kinds == [Type::Date; 2] {
+            CanonicalFunction::DateDiffBoundaries(Unit::Day)
+        } else {
+            CanonicalFunction::SecondsBetween
+        };
+        let rendered = CanonicalCall::new(function, &dates).render(dialect).map(|(text, _)| text);
+        let what = if function == CanonicalFunction::SecondsBetween { "seconds" } else { "days" };
         out.push(
             Finding::new(
                 RULE.code,
                 Severity::Warning,
                 span,
-                subject.query.text(span),
-                format!("a date minus a date is no number of {what} in {}", dialect.name),
+                ctx.query.text(span),
+                format!("a date minus a date is not a number of {what} in {}", dialect.name),
             )
-            .advise(match &said {
-                Some(said) => format!("{} does not count {what} with a minus: write {said}.", dialect.name),
-                None => format!("{} does not count {what} with a minus. {}", dialect.name, dialect.notes),
+            .with_advice(match &rendered {
+                Some(rendered) => format!("{} does not count {what} with a minus: write {rendered}.", dialect.name),
+                None => format!("{} does not count {what} with a minus. {}", dialect.name, dialect.prompt_notes),
             })
-            .suggest(said),
+            .with_suggestion(rendered),
         );
     }
 }

@@ -3,20 +3,29 @@
 use sqlparser::ast::{Spanned, Value as Literal};
 
 use crate::finding::{Finding, Severity};
-use crate::rules::{Rule, Subject, types};
+use crate::resolve::spans;
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule = Rule { code: "date-format", group: "types", page: include_str!("date_format.md"), check };
+/// The `date-format` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "date-format",
+    group: RuleGroup::Types,
+    error_type: ErrorType::TypeMismatch,
+    page: include_str!("date_format.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    for operation in subject.facts.operations.iter().filter(|o| types::compares(o.operator)) {
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    for operation in ctx.resolution.operations.iter().filter(|o| spans::is_comparison(o.operator)) {
         let sides = [
             (operation.left, operation.right, operation.right_node),
             (operation.right, operation.left, operation.left_node),
         ];
         for (side, other, node) in sides {
             let (true, Some(Literal::SingleQuotedString(text))) =
-                (side.kind.is_moment() && side.column.is_some(), other.literal)
+                (side.kind.is_date_or_timestamp() && side.column.is_some(), other.literal)
             else {
                 continue;
             };
@@ -27,17 +36,18 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 Finding::new(
                     "date-format",
                     Severity::Warning,
-                    subject.query.span(node.span()),
+                    ctx.query.span(node.span()),
                     text,
                     format!("'{text}' is not a date in the form YYYY-MM-DD"),
                 )
-                .advise(format!("Write dates as 'YYYY-MM-DD' or 'YYYY-MM-DD HH:MM:SS', not '{text}'.")),
+                .with_advice(format!("Write dates as 'YYYY-MM-DD' or 'YYYY-MM-DD HH:MM:SS', not '{text}'.")),
             );
         }
     }
 }
 
-/// A date, or the beginning of one, as text compares it: `2024`, `2024-01`, `2024-01-31 10:00`.
+/// Returns whether text is a date, or a prefix of one, in the form that compares as text: `2024`,
+/// `2024-01`, `2024-01-31 10:00`.
 fn is_iso(text: &str) -> bool {
     let shape: String = text.trim().chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let date = "0000-00-00";

@@ -4,41 +4,48 @@ use sqlparser::ast::{BinaryOperator, Expr, Value as Literal};
 
 use crate::dialect::ZeroDivision;
 use crate::finding::{Applicability, Edit, Finding, Fix, Severity};
-use crate::mend;
-use crate::rules::{Rule, Subject, types};
+use crate::fixes;
+use crate::resolve::{BinaryOperation, Resolution, spans};
+use crate::rule::{ErrorType, Rule, RuleContext};
+use crate::rule_group::RuleGroup;
 use crate::schema::Type;
-use crate::scope::{Facts, Operation};
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "division-by-zero", group: "types", page: include_str!("division_by_zero.md"), check };
+/// The `division-by-zero` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "division-by-zero",
+    group: RuleGroup::Types,
+    error_type: ErrorType::DivisionByZero,
+    page: include_str!("division_by_zero.md"),
+    check,
+    ..Rule::DEFAULTS
+};
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let facts = subject.facts;
-    let refused = subject.refused_for("division-by-zero");
-    let fails = refused || subject.context.dialect.zero_division == ZeroDivision::Error;
+fn check(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
+    let resolution = ctx.resolution;
+    let refused = ctx.has_engine_error("division-by-zero");
+    let fails = refused || ctx.context.dialect.zero_division == ZeroDivision::Error;
     let mut guards: Vec<Edit> = Vec::new();
     let first = out.len();
-    for operation in &facts.operations {
+    for operation in &resolution.operations {
         if !matches!(operation.operator, BinaryOperator::Divide | BinaryOperator::Modulo) {
             continue;
         }
         let is_zero = matches!(operation.right.literal, Some(Literal::Number(n, _)) if n.parse::<f64>() == Ok(0.0));
-        // A column or a count may be zero in some row; NULLIF has been thought of.
-        let grouped = operation.block.is_some_and(|b| facts.blocks[b].grouped);
-        let plain = operation.right.column.is_some() || may_count_nothing(operation.right_node, grouped);
-        // The database has said that some divisor is zero: then it may be any that is not a constant.
+        // A column or a count may be zero in some row; NULLIF handles that.
+        let grouped = operation.block.is_some_and(|b| resolution.blocks[b].is_grouped);
+        let plain = operation.right.column.is_some() || is_possible_zero_count(operation.right_node, grouped);
+        // The database reported that some divisor is zero: it may be any that is not a constant.
         let suspect = refused && operation.right.literal.is_none() && !is_nullif(operation.right_node);
-        let may_be_zero = fails && (plain || suspect) && !is_guarded(facts, operation);
+        let may_be_zero = fails && (plain || suspect) && !is_guarded(resolution, operation);
         if !is_zero && !may_be_zero {
             continue;
         }
-        // Constants are divided before any row is read; anything else fails only if a row gets there, and floats may
-        // give infinity.
+        // Constants are divided before any row is read. Anything else fails only if a row is
+        // evaluated, and floats may yield infinity.
         let integers = operation.left.kind == Type::Integer && operation.right.kind == Type::Integer;
         let always = is_zero && fails && integers && operation.left.literal.is_some();
         let severity = if always || (refused && !is_zero) { Severity::Error } else { Severity::Warning };
-        let span = types::span_of(subject.query, operation.right_node);
+        let span = spans::expression_span(ctx.query, operation.right_node);
         let divisor = operation.right_node.to_string();
         let (message, advice) = match (is_zero, fails) {
             (true, _) => (
@@ -50,29 +57,35 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 format!("Guard the division: divide by NULLIF({divisor}, 0)."),
             ),
         };
-        let guard = (!is_zero).then(|| format!("NULLIF({}, 0)", subject.query.text(span)));
-        let mut finding =
-            Finding::new("division-by-zero", severity, span, &divisor, message).suggest(guard.clone()).advise(advice);
-        if let Some(text) = guard.filter(|_| mend::worth_mending(subject, out)) {
+        let guard = (!is_zero).then(|| format!("NULLIF({}, 0)", ctx.query.text(span)));
+        let mut finding = Finding::new("division-by-zero", severity, span, &divisor, message)
+            .with_suggestion(guard.clone())
+            .with_advice(advice);
+        if let Some(text) = guard.filter(|_| fixes::within_fix_budget(ctx, out)) {
             guards.push(Edit { span, text: text.clone() });
-            finding.fixes.push(mend::replace(span, text, Applicability::Likely, WHY));
+            finding.fixes.push(fixes::replace(span, text, Applicability::Likely, NULLIF_REASON));
         }
         out.push(finding);
     }
-    // Nobody says which divisor was zero, so that all of them are guarded at once.
+    // The error does not identify the divisor, so all of them are guarded at once.
     let inside = |a: &Edit, b: &Edit| a != b && b.span.start <= a.span.start && a.span.end <= b.span.end;
     let whole = guards.clone();
     guards.retain(|g| !whole.iter().any(|w| inside(g, w)));
     guards.sort_by_key(|e| (e.span.start, e.span.end));
     for finding in out[first..].iter_mut().filter(|f| refused && !f.fixes.is_empty()) {
-        finding.fixes =
-            vec![Fix { edits: guards.clone(), applicability: Applicability::Likely, why: WHY.into(), tied: false }];
+        finding.fixes = vec![Fix {
+            edits: guards.clone(),
+            applicability: Applicability::Likely,
+            why: NULLIF_REASON.into(),
+            is_tied_with_previous: false,
+        }];
     }
 }
 
-const WHY: &str = "NULLIF makes the result NULL where the divisor is zero, and the other rows stay as they are";
+const NULLIF_REASON: &str =
+    "NULLIF makes the result NULL where the divisor is zero, and the other rows stay as they are";
 
-/// Whether somebody has thought of the zeros already.
+/// Returns whether an expression is NULLIF, which handles zeros already.
 fn is_nullif(node: &Expr) -> bool {
     match node {
         Expr::Nested(inner) => is_nullif(inner),
@@ -81,10 +94,11 @@ fn is_nullif(node: &Expr) -> bool {
     }
 }
 
-/// Whether the same SELECT compares the divisor with a number, in WHERE or in a CASE: its zeros have been thought of.
-fn is_guarded(facts: &Facts<'_>, division: &Operation<'_>) -> bool {
+/// Returns whether the same SELECT compares the divisor with a number, in WHERE or in a CASE, and
+/// so handles zeros already.
+fn is_guarded(resolution: &Resolution<'_>, division: &BinaryOperation<'_>) -> bool {
     let divisor = division.right;
-    facts.operations.iter().filter(|o| o.block == division.block && types::compares(o.operator)).any(|o| {
+    resolution.operations.iter().filter(|o| o.block == division.block && spans::is_comparison(o.operator)).any(|o| {
         let sides = [(o.left, o.left_node, o.right), (o.right, o.right_node, o.left)];
         sides.iter().any(|(side, node, other)| {
             let same = *node == division.right_node || (side.column.is_some() && side.column == divisor.column);
@@ -93,8 +107,8 @@ fn is_guarded(facts: &Facts<'_>, division: &Operation<'_>) -> bool {
     })
 }
 
-/// COUNT and SUM may be zero, but COUNT(*) of a group is not.
-fn may_count_nothing(node: &Expr, grouped: bool) -> bool {
+/// Returns whether a call may be zero: COUNT and SUM may, but COUNT(*) of a group may not.
+fn is_possible_zero_count(node: &Expr, grouped: bool) -> bool {
     match node {
         Expr::Function(call) => {
             let text = call.to_string().to_ascii_lowercase();
@@ -102,8 +116,8 @@ fn may_count_nothing(node: &Expr, grouped: bool) -> bool {
                 || text.starts_with("count(") && text != "count(*)"
                 || text.starts_with("sum(")
         }
-        Expr::Nested(inner) => may_count_nothing(inner, grouped),
-        Expr::Cast { expr, .. } => may_count_nothing(expr, grouped),
+        Expr::Nested(inner) => is_possible_zero_count(inner, grouped),
+        Expr::Cast { expr, .. } => is_possible_zero_count(expr, grouped),
         _ => false,
     }
 }

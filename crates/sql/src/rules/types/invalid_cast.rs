@@ -1,7 +1,13 @@
 #![doc = include_str!("invalid_cast.md")]
 
-use crate::rules::{Rule, only_the_engine_knows};
+use crate::rule::{ErrorType, Rule};
+use crate::rule_group::RuleGroup;
 
-/// See the page.
-pub static RULE: Rule =
-    Rule { code: "invalid-cast", group: "types", page: include_str!("invalid_cast.md"), check: only_the_engine_knows };
+/// The `invalid-cast` rule, described in the module documentation.
+pub static RULE: Rule = Rule {
+    code: "invalid-cast",
+    group: RuleGroup::Types,
+    error_type: ErrorType::TypeMismatch,
+    page: include_str!("invalid_cast.md"),
+    ..Rule::DEFAULTS
+};
