@@ -400,8 +400,9 @@ def add_tests(graph, crates, servers, tools, runs_everything, is_repeated):
             if kind == "unit" and crate.name != "engine":
                 needs = []
             if crate.name == "examples":
-                # `cargo test --all-targets` builds examples as test programs, not as the programs that the test runs.
-                build = ["cargo", "build", "--locked", "-p", "querymend-examples", "--examples"]
+                # `cargo test --all-targets` builds examples as test programs, not as the programs that the test runs. With the
+                # whole workspace and the profile of the tests, the libraries are those that are built already.
+                build = ["cargo", "build", "--locked", "--workspace", "--examples", "--profile", "test"]
                 needs.append(graph.add("examples built", build, ["tests built"], env=lint_environment()))
             before.append(graph.add(f"{crate.name} {kind}", [binary], ["tests built", *needs], before if kind in ALONE else (), cwd=crate))
     return add
