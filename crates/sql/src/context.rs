@@ -1,4 +1,4 @@
-//! What a query is reviewed against: schema, dialect, policy and question.
+//! Input of a review: schema, dialect, policy and question.
 
 use crate::dialect::Dialect;
 use crate::safety::policy::Policy;
